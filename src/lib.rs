@@ -1,0 +1,5 @@
+//! Nomina: a clustered service registry.
+
+pub mod clock;
+pub mod error;
+pub mod shutdown;

@@ -1,0 +1,3 @@
+//! The `nomina` command.
+
+fn main() {}
