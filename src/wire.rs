@@ -1,5 +1,7 @@
 //! What goes over the wire, and its translation to and from the values of the registry. No I/O.
 
+pub mod native;
+
 /// The code generated from `proto/`. Its documentation is that of the protos.
 #[allow(clippy::all, clippy::pedantic, reason = "generated code")]
 pub mod pb {
