@@ -2,4 +2,5 @@
 
 pub mod clock;
 pub mod error;
+pub mod setting;
 pub mod shutdown;
