@@ -4,3 +4,4 @@ pub mod clock;
 pub mod error;
 pub mod setting;
 pub mod shutdown;
+pub mod telemetry;
