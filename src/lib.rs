@@ -2,7 +2,9 @@
 
 pub mod clock;
 pub mod config;
+pub mod data_dir;
 pub mod error;
+pub mod listen;
 pub mod setting;
 pub mod shutdown;
 pub mod telemetry;
