@@ -1,10 +1,12 @@
 //! Nomina: a clustered service registry.
 
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod data_dir;
 pub mod error;
 pub mod listen;
+pub mod node;
 pub mod setting;
 pub mod shutdown;
 pub mod telemetry;
