@@ -70,6 +70,8 @@ sections! {
     cluster: ClusterSettings,
     auth: AuthSettings,
     log: LogSettings,
+    registry: crate::registry::Settings,
+    limits: crate::registry::Limits,
 }
 
 /// A value that was given on the command line.
