@@ -1,9 +1,16 @@
 //! Nomina: a clustered service registry.
 
 pub mod api;
+pub mod cli;
 pub mod clock;
-pub mod duration_text;
+pub mod config;
+pub mod data_dir;
 pub mod error;
+pub mod listen;
+pub mod naming;
+pub mod node;
 pub mod registry;
+pub mod setting;
 pub mod shutdown;
+pub mod telemetry;
 pub mod wire;

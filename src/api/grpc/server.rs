@@ -13,25 +13,35 @@ use tonic_web::GrpcWebLayer;
 use tower::util::MapResponseLayer;
 
 use super::{drain::EndOnDrain, health::HealthService};
-use crate::{api::reply, shutdown::Shutdown, wire::pb};
+use crate::{
+    api::reply,
+    setting::{Problem, Section, Setting, duration},
+    shutdown::Shutdown,
+    wire::pb,
+};
 
 /// Limits of the gRPC listener.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Largest message that is read or written, in bytes after decompression. 65,536 to 1,073,741,824. Raised: one
-    /// client may make the server hold that much; lowered: large lists must be paged and large batches cut.
+    /// Largest message that is read or written, in bytes after decompression. Raised: one client may make the server hold
+    /// that much; lowered: large lists come in more pages and large batches must be cut.
     pub max_message_bytes: usize,
-    /// Most calls that one connection may have open at once, streams included. 1 to 1,000,000. The bound for what one
-    /// connection can make the server hold; a client beyond it waits.
+    /// Most calls that one connection may have open at once, streams included: the bound for what one connection can make
+    /// the server hold. A client beyond it waits.
     pub max_streams: u32,
-    /// Silence of a connection after which the server pings it. 1 s to 1 h. Raised: a dead client holds its streams
-    /// longer; lowered: more traffic of idle connections.
-    #[serde(with = "crate::duration_text")]
+    /// Most handles that one stream of beats may declare. Each costs about 100 bytes; one more is answered with INVALID.
+    pub max_beat_handles: usize,
+    /// Silence of a connection after which the server pings it. Raised: a dead client holds its streams longer; lowered:
+    /// more traffic of idle connections.
+    #[serde(with = "duration")]
     pub ping_interval: Duration,
-    /// How long the answer to a ping may take before the connection is closed. 1 s to 1 h.
-    #[serde(with = "crate::duration_text")]
+    /// How long the answer to a ping may take before the connection is closed.
+    #[serde(with = "duration")]
     pub ping_timeout: Duration,
+    /// Origins of web pages that may call the API by gRPC-Web; `*` is any. None: only programs outside of browsers, and
+    /// pages of this server itself.
+    pub web_origins: Vec<String>,
 }
 
 impl Default for Settings {
@@ -39,31 +49,65 @@ impl Default for Settings {
         Self {
             max_message_bytes: 10 * 1024 * 1024,
             max_streams: 1_024,
+            max_beat_handles: 1_048_576,
             ping_interval: Duration::from_secs(20),
             ping_timeout: Duration::from_secs(10),
+            web_origins: Vec::new(),
         }
     }
 }
 
-impl Settings {
-    /// Checks the bounds themselves.
-    ///
-    /// # Errors
-    /// The first setting that is out of its range: its key below `grpc`, and what is allowed.
-    pub fn check(&self) -> Result<(), (&'static str, String)> {
-        if !(65_536..=1_073_741_824).contains(&self.max_message_bytes) {
-            let seen = self.max_message_bytes;
-            return Err(("max_message_bytes", format!("{seen} is out of range; allowed are 65536 to 1073741824")));
-        }
-        if !(1..=1_000_000).contains(&self.max_streams) {
-            let seen = self.max_streams;
-            return Err(("max_streams", format!("{seen} is out of range; allowed are 1 to 1000000")));
-        }
+impl Section for Settings {
+    const SETTINGS: &'static [Setting] = &[
+        Setting::new(
+            "max_message_bytes",
+            "a whole number from 65536 to 1073741824",
+            "10485760",
+            "largest message that is read or written, in bytes after decompression",
+        ),
+        Setting::new(
+            "max_streams",
+            "a whole number from 1 to 1000000",
+            "1024",
+            "most calls that one connection may have open at once",
+        ),
+        Setting::new(
+            "max_beat_handles",
+            "a whole number from 0 to 16777216",
+            "1048576",
+            "most handles that one stream of beats may declare",
+        ),
+        Setting::new(
+            "ping_interval",
+            "a duration from 1s to 1h",
+            r#""20s""#,
+            "silence of a connection after which the server pings it",
+        ),
+        Setting::new(
+            "ping_timeout",
+            "a duration from 1s to 1h",
+            r#""10s""#,
+            "time for the answer to a ping before the connection is closed",
+        ),
+        Setting::new(
+            "web_origins",
+            r#"a list of origins, such as ["https://console.example.com"], or ["*"]"#,
+            "[]",
+            "origins of web pages that may call the API by gRPC-Web",
+        ),
+    ];
+
+    fn check(&self) -> Result<(), Problem> {
+        let range = "it is out of range";
+        Problem::unless((65_536..=1_073_741_824).contains(&self.max_message_bytes), "max_message_bytes", range)?;
+        Problem::unless((1..=1_000_000).contains(&self.max_streams), "max_streams", range)?;
+        Problem::unless(self.max_beat_handles <= 16_777_216, "max_beat_handles", range)?;
         for (key, value) in [("ping_interval", self.ping_interval), ("ping_timeout", self.ping_timeout)] {
-            if !(Duration::from_secs(1)..=Duration::from_secs(3_600)).contains(&value) {
-                let seen = crate::duration_text::print(value);
-                return Err((key, format!("{seen} is out of range; allowed are 1s to 1h")));
-            }
+            Problem::unless((Duration::from_secs(1)..=Duration::from_secs(3_600)).contains(&value), key, range)?;
+        }
+        for origin in &self.web_origins {
+            let good = origin == "*" || (origin.contains("://") && http::HeaderValue::from_str(origin).is_ok());
+            Problem::unless(good, "web_origins", "one of them is no origin")?;
         }
         Ok(())
     }
