@@ -2,4 +2,5 @@
 
 pub mod drain;
 pub mod health;
+pub mod native;
 pub mod server;

@@ -4,9 +4,11 @@
 //! message form adds: missing parts, enums, durations, masks, tokens.
 
 pub mod instance;
+pub mod namespace;
 pub mod operator;
 pub mod page;
 pub mod service;
+pub mod watch;
 
 use std::{fmt, time::Duration};
 
@@ -51,6 +53,16 @@ pub enum DecodeError {
         /// Its nanoseconds.
         nanos: i32,
     },
+    /// A text that is too long.
+    #[error("{field} is {length} characters long; at most {limit} are allowed")]
+    TooLong {
+        /// Which field.
+        field: &'static str,
+        /// Its length in characters.
+        length: usize,
+        /// The bound.
+        limit: usize,
+    },
     /// A mask that names what cannot be changed.
     #[error("update_mask names '{path}'; allowed are {allowed} and '*'")]
     Mask {
@@ -80,6 +92,7 @@ impl Classify for DecodeError {
             Self::Missing { field }
             | Self::Enum { field, .. }
             | Self::Range { field, .. }
+            | Self::TooLong { field, .. }
             | Self::Duration { field, .. } => field,
             Self::Mask { .. } | Self::NoChange { .. } => "update_mask",
             Self::Token => "page_token",
@@ -100,6 +113,8 @@ pub enum Shape {
     Flat,
     /// A `namespace` message.
     Namespace,
+    /// The `id` of a namespace.
+    Id,
 }
 
 /// An error, with its field as a path in a request of a known shape: `port` of a [`Shape::Keyed`] is `key.port`.
@@ -126,8 +141,7 @@ fn path(shape: Shape, word: &'static str) -> &'static str {
     match (shape, word) {
         (Shape::Flat, _) => word,
         (Shape::Namespace, "namespace") => "namespace.id",
-        (Shape::Namespace, "name") => "namespace.name",
-        (Shape::Namespace, "description") => "namespace.description",
+        (Shape::Id, "namespace") => "id",
         (Shape::Registration | Shape::Keyed | Shape::Settings, "namespace") => "key.namespace",
         (Shape::Registration | Shape::Keyed | Shape::Settings, "group") => "key.group",
         (Shape::Registration | Shape::Keyed | Shape::Settings, "service") => "key.service",
@@ -136,10 +150,7 @@ fn path(shape: Shape, word: &'static str) -> &'static str {
         (Shape::Registration | Shape::Keyed, "port") => "key.port",
         (Shape::Registration, "weight") => "spec.weight",
         (Shape::Registration, "metadata") => "spec.metadata",
-        (Shape::Registration, "kind") => "spec.kind",
-        (Shape::Settings, "metadata") => "settings.metadata",
-        (Shape::Settings, "selector") => "settings.selector",
-        (Shape::Settings, "protectThreshold") => "settings.protect_threshold",
+        (Shape::Registration, "kind" | "ephemeral") => "spec.kind",
         _ => word,
     }
 }

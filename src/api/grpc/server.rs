@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::{HeaderName, HeaderValue, Method};
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, sync::watch};
 use tonic::{
@@ -11,6 +12,7 @@ use tonic::{
 use tonic_health::pb::health_server::HealthServer;
 use tonic_web::GrpcWebLayer;
 use tower::util::MapResponseLayer;
+use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
 use super::{drain::EndOnDrain, health::HealthService};
 use crate::{
@@ -159,10 +161,30 @@ pub async fn serve(
 }
 
 /// The same services for browsers: gRPC-Web, to be merged into the router of the HTTP port.
-pub fn web(routes: Routes) -> axum::Router {
-    routes
+pub fn web(routes: Routes, settings: &Settings) -> axum::Router {
+    let router = routes
         .into_axum_router()
         .reset_fallback()
         .layer(MapResponseLayer::new(reply::complete::<axum::body::Body>))
-        .layer(GrpcWebLayer::new())
+        .layer(GrpcWebLayer::new());
+    match origins(&settings.web_origins) {
+        Some(origins) => router.layer(
+            CorsLayer::new()
+                .allow_origin(origins)
+                .allow_methods([Method::POST])
+                .allow_headers(Any)
+                .expose_headers(["grpc-status", "grpc-message", "grpc-status-details-bin"].map(HeaderName::from_static))
+                .max_age(Duration::from_secs(86_400)),
+        ),
+        None => router,
+    }
+}
+
+/// Which pages may call; `None`: none but the server's own.
+fn origins(origins: &[String]) -> Option<AllowOrigin> {
+    if origins.iter().any(|origin| origin == "*") {
+        return Some(Any.into());
+    }
+    let origins: Vec<_> = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
+    (!origins.is_empty()).then(|| AllowOrigin::list(origins))
 }

@@ -12,6 +12,7 @@ use crate::{
         limits::Limits,
         metadata::{Metadata, TooLarge},
         overlay::{Overlay, OverlayChange, Parts},
+        select::Query,
     },
     wire::pb,
 };
@@ -118,6 +119,36 @@ pub fn overlay_change(limits: &Limits, request: pb::UpdateInstanceRequest) -> Re
         enabled: enabled.filter(|_| with_enabled),
         set_metadata: if with_metadata { self::metadata(&metadata) } else { BTreeMap::new() },
         ..OverlayChange::default()
+    })
+}
+
+/// More clusters than this in one query are refused: each instance is looked up in the list.
+const MOST_CLUSTERS: usize = 1_024;
+
+/// What a consumer asks for. Without a consumer no selector is applied.
+///
+/// # Errors
+/// [`Error`] for a cluster name that is not allowed, or too many.
+pub fn query(
+    limits: &Limits,
+    clusters: &[String],
+    healthy_only: bool,
+    raw: bool,
+    consumer: Option<pb::Consumer>,
+) -> Result<Query, Error> {
+    if clusters.len() > MOST_CLUSTERS {
+        let value = i64::try_from(clusters.len()).unwrap_or(i64::MAX);
+        return Err(DecodeError::Range { field: "clusters", value, allowed: "at most 1024 names" }.into());
+    }
+    let mut names = Vec::with_capacity(clusters.len());
+    for name in clusters {
+        names.push(limits.cluster(name)?.unwrap_or_default());
+    }
+    Ok(Query {
+        clusters: (!names.is_empty()).then_some(names),
+        healthy_only,
+        labels: consumer.map(|consumer| consumer.labels).unwrap_or_default(),
+        raw,
     })
 }
 

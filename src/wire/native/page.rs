@@ -70,6 +70,27 @@ pub fn service_key(limits: &Limits, namespace: &str, token: &str) -> Result<Opti
         .ok_or(DecodeError::Token)
 }
 
+/// The token of a subscriber: its address, and the number by which it is told from its like.
+#[must_use]
+pub fn subscriber_token(address: &str, number: u64) -> String {
+    format!("{address}/{number}")
+}
+
+/// The address and the number of a token; `None` for the empty token.
+///
+/// # Errors
+/// [`DecodeError::Token`] if it was not made by [`subscriber_token`].
+pub fn subscriber(token: &str) -> Result<Option<(&str, u64)>, DecodeError> {
+    if token.is_empty() {
+        return Ok(None);
+    }
+    let read = || {
+        let (address, number) = token.rsplit_once('/')?;
+        Some((address, number.parse().ok()?))
+    };
+    read().map(Some).ok_or(DecodeError::Token)
+}
+
 /// The rows of one answer, cut at a count and at [`ANSWER_BYTES`].
 #[derive(Debug)]
 pub struct Page<T> {
@@ -85,6 +106,12 @@ impl<T: Message> Page<T> {
         Self { rows: Vec::new(), room: most, bytes: 0 }
     }
 
+    /// This page, but with the bytes of `other` already taken, for two lists in one answer.
+    #[must_use]
+    pub fn after<U>(self, other: &Page<U>) -> Self {
+        Self { bytes: self.bytes + other.bytes, ..self }
+    }
+
     /// Adds a row; gives it back if the page is full. The first row always fits.
     ///
     /// # Errors
@@ -92,7 +119,7 @@ impl<T: Message> Page<T> {
     pub fn add(&mut self, row: T) -> Result<(), T> {
         // 8: the tag and the length of a row below 256 MiB.
         let bytes = self.bytes + row.encoded_len() + 8;
-        if self.room == 0 || (bytes > ANSWER_BYTES && !self.rows.is_empty()) {
+        if self.room == 0 || (bytes > ANSWER_BYTES && self.bytes > 0) {
             return Err(row);
         }
         self.room -= 1;
@@ -123,6 +150,8 @@ mod tests {
             };
             assert_eq!(instance_key(&limits, &instance_token(&key)), Ok(Some(key)));
         }
+        assert_eq!(subscriber(&subscriber_token("[::1]:9", 7)), Ok(Some(("[::1]:9", 7))));
+        assert_eq!(subscriber("[::1]:9"), Err(DecodeError::Token));
         let key = limits.service_key("ns", "g", "a/b:c").unwrap();
         assert_eq!(service_key(&limits, "ns", &service_token(&key)), Ok(Some(key)));
     }

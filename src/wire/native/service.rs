@@ -1,17 +1,18 @@
 //! Services, clusters and namespaces: their settings, and what readers see.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{DecodeError, changed, instance::metadata};
 use crate::{
     error::{Classify, Code},
     registry::{
         command::ServiceChange,
-        key::{NameError, ServiceKey},
+        key::{ClusterName, NameError, ServiceKey},
         limits::Limits,
         metadata::TooLarge,
         selector::{ExpressionError, LabelExpression, Selector},
         service::{Checker, ClusterSettings, ServiceSettings, Threshold, ThresholdError},
+        snapshot::Snapshot,
     },
     wire::pb,
 };
@@ -137,6 +138,77 @@ pub fn settings_message(settings: &ServiceSettings) -> pb::ServiceSettings {
         protect_threshold: settings.protect_threshold.map(Threshold::value),
         metadata: metadata(&settings.metadata),
         selector,
+    }
+}
+
+/// How a service fares, counted from its instances.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Count {
+    clusters: BTreeSet<ClusterName>,
+    instances: u64,
+    healthy: u64,
+    protected: bool,
+}
+
+impl Count {
+    fn of(snapshot: &Snapshot) -> Self {
+        let mut count = Self::default();
+        let (mut healthy, mut enabled) = (0, 0);
+        for instance in snapshot.instances().iter() {
+            count.instances += 1;
+            enabled += usize::from(instance.enabled());
+            healthy += usize::from(instance.enabled() && instance.healthy());
+            if !count.clusters.contains(instance.cluster()) {
+                count.clusters.insert(instance.cluster().clone());
+            }
+        }
+        count.healthy = healthy as u64;
+        count.protected = snapshot
+            .settings()
+            .and_then(|settings| settings.protect_threshold)
+            .is_some_and(|threshold| threshold.protects(healthy, enabled));
+        count
+    }
+}
+
+/// A service, as a message.
+#[must_use]
+pub fn service(key: &ServiceKey, snapshot: &Snapshot) -> pb::Service {
+    let mut count = Count::of(snapshot);
+    count.clusters.extend(snapshot.settings().iter().flat_map(|settings| settings.clusters.keys().cloned()));
+    let clusters = count.clusters.iter().map(|name| cluster_message(name.as_str(), &snapshot.cluster(name))).collect();
+    pb::Service {
+        clusters,
+        instance_count: count.instances,
+        healthy_instance_count: count.healthy,
+        protected: count.protected,
+        ..service_in_watch(key, snapshot)
+    }
+}
+
+/// A service, as a message, without what is said of its instances.
+#[must_use]
+pub fn service_in_watch(key: &ServiceKey, snapshot: &Snapshot) -> pb::Service {
+    pb::Service {
+        key: Some(key_message(key)),
+        settings: Some(snapshot.settings().map(|settings| settings_message(settings)).unwrap_or_default()),
+        explicit: snapshot.settings().is_some(),
+        revision: snapshot.revision(),
+        ..pb::Service::default()
+    }
+}
+
+/// A service, as a row of a list.
+#[must_use]
+pub fn summary(key: &ServiceKey, snapshot: &Snapshot) -> pb::ServiceSummary {
+    let count = Count::of(snapshot);
+    pb::ServiceSummary {
+        key: Some(key_message(key)),
+        cluster_count: u32::try_from(count.clusters.len()).unwrap_or(u32::MAX),
+        instance_count: count.instances,
+        healthy_instance_count: count.healthy,
+        protected: count.protected,
+        revision: snapshot.revision(),
     }
 }
 
