@@ -12,3 +12,4 @@ pub mod registry;
 pub mod setting;
 pub mod shutdown;
 pub mod telemetry;
+pub mod wire;
