@@ -72,6 +72,7 @@ sections! {
     log: LogSettings,
     registry: crate::registry::Settings,
     limits: crate::registry::Limits,
+    http: crate::api::http::Settings,
 }
 
 /// A value that was given on the command line.

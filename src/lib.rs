@@ -1,5 +1,6 @@
 //! Nomina: a clustered service registry.
 
+pub mod api;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -8,8 +9,10 @@ pub mod error;
 pub mod listen;
 pub mod naming;
 pub mod node;
+pub mod readiness;
 pub mod registry;
 pub mod setting;
 pub mod shutdown;
+pub mod stop;
 pub mod telemetry;
 pub mod wire;
