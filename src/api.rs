@@ -1,4 +1,5 @@
-//! The front ends: they decode what clients send, call the use cases, and encode what comes back.
+//! The front ends: decode, call the use cases of `naming`, encode.
 
 pub mod grpc;
+pub mod http;
 pub mod reply;

@@ -73,6 +73,7 @@ sections! {
     registry: crate::registry::Settings,
     limits: crate::registry::Limits,
     grpc: crate::api::grpc::server::Settings,
+    http: crate::api::http::Settings,
 }
 
 /// A value that was given on the command line.

@@ -1,5 +1,6 @@
-//! What goes over the wire, and its translation to and from the values of the registry. No I/O.
+//! Wire forms and the registry's values, translated into each other. No I/O.
 
+pub mod http_v1;
 pub mod native;
 
 /// The code generated from `proto/`. Its documentation is that of the protos.

@@ -1,9 +1,7 @@
-//! The one place where a [`Code`] becomes an answer: a gRPC status with details, or an HTTP status with a body.
+//! The one place where a [`Code`] becomes a gRPC status, with details.
 
 use std::time::Duration;
 
-use axum::response::{IntoResponse, Response};
-use http::{StatusCode, header};
 use tonic::Status;
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -30,18 +28,6 @@ pub fn status(error: &(impl Classify + ?Sized)) -> Status {
         details.set_retry_info(Some(RETRY_DELAY));
     }
     Status::with_error_details(grpc, message, details)
-}
-
-/// The HTTP answer of `error`: its message as plain text; `Retry-After` if it is worth a second try.
-pub fn http(error: &(impl Classify + ?Sized)) -> Response {
-    let code = error.code();
-    let status = StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response =
-        (status, [(header::CONTENT_TYPE, "text/plain;charset=UTF-8")], error.to_string()).into_response();
-    if code.retryable() {
-        response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
-    }
-    response
 }
 
 /// The status of a request that tonic could not read, in our words: it is the client's fault, not ours.
@@ -135,13 +121,11 @@ mod tests {
         assert_eq!(details.bad_request().unwrap().field_violations[0].field, "key.port");
         assert_eq!(details.error_info().unwrap().domain, DOMAIN);
         assert!(details.retry_info().is_none());
-        assert_eq!(http(&BadPort).status(), StatusCode::BAD_REQUEST);
     }
 
     #[test]
     fn a_retryable_refusal_says_when_to_come_back() {
         assert_eq!(status(&Draining).get_error_details().retry_info().unwrap().retry_delay, Some(RETRY_DELAY));
-        assert_eq!(http(&Draining).headers()[header::RETRY_AFTER], "1");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 use tonic_health::pb::{
@@ -14,6 +14,7 @@ use tonic_health::pb::{
 use crate::{
     api::reply,
     error::{Classify, Code},
+    readiness::{Readiness, ReadinessWatch},
     shutdown::Shutdown,
 };
 
@@ -21,7 +22,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct HealthService {
     /// Written by the node only.
-    ready: watch::Receiver<bool>,
+    readiness: ReadinessWatch,
     services: Arc<[&'static str]>,
     shutdown: Shutdown,
 }
@@ -42,10 +43,10 @@ impl Classify for UnknownService {
 }
 
 impl HealthService {
-    /// Answers for `services` by what `ready` holds.
+    /// Answers for `services` by what `readiness` holds.
     #[must_use]
-    pub fn new(ready: watch::Receiver<bool>, services: &[&'static str], shutdown: Shutdown) -> Self {
-        Self { ready, services: services.into(), shutdown }
+    pub fn new(readiness: ReadinessWatch, services: &[&'static str], shutdown: Shutdown) -> Self {
+        Self { readiness, services: services.into(), shutdown }
     }
 
     fn knows(&self, service: &str) -> bool {
@@ -65,7 +66,7 @@ impl Health for HealthService {
         if !self.knows(&service) {
             return Err(reply::status(&UnknownService));
         }
-        Ok(Response::new(answer(*self.ready.borrow() && !self.shutdown.is_draining())))
+        Ok(Response::new(answer(*self.readiness.borrow() == Readiness::Ready && !self.shutdown.is_draining())))
     }
 
     type WatchStream = ReceiverStream<Result<HealthCheckResponse, Status>>;
@@ -74,7 +75,7 @@ impl Health for HealthService {
         let known = self.knows(&request.into_inner().service);
         // 1: only the newest status matters, and it is read when there is room for it.
         let (told, stream) = mpsc::channel(1);
-        let mut ready = self.ready.clone();
+        let mut readiness = self.readiness.clone();
         let shutdown = self.shutdown.clone();
         self.shutdown.spawn(async move {
             if !known {
@@ -88,7 +89,7 @@ impl Health for HealthService {
             let mut last = None;
             loop {
                 let draining = shutdown.is_draining();
-                let now = *ready.borrow_and_update() && !draining;
+                let now = *readiness.borrow_and_update() == Readiness::Ready && !draining;
                 if last != Some(now) && told.send(Ok(answer(now))).await.is_err() {
                     return;
                 }
@@ -97,7 +98,7 @@ impl Health for HealthService {
                     return;
                 }
                 tokio::select! {
-                    changed = ready.changed() => if changed.is_err() { return },
+                    changed = readiness.changed() => if changed.is_err() { return },
                     () = shutdown.draining() => {}
                     () = told.closed() => return,
                 }
@@ -109,6 +110,7 @@ impl Health for HealthService {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::watch;
     use tokio_stream::StreamExt;
 
     use super::*;
@@ -123,7 +125,7 @@ mod tests {
 
     #[tokio::test]
     async fn watchers_follow_readiness_and_end_on_drain() {
-        let (ready, follow) = watch::channel(false);
+        let (ready, follow) = watch::channel(Readiness::Starting);
         let shutdown = Shutdown::new();
         let health = HealthService::new(follow, &["a.B"], shutdown.clone());
         for service in ["", "a.B"] {
@@ -132,7 +134,7 @@ mod tests {
         }
         let mut stream = health.watch(request("a.B")).await.unwrap().into_inner();
         assert_eq!(next(&mut stream).await, Some(ServingStatus::NotServing));
-        ready.send(true).unwrap();
+        ready.send(Readiness::Ready).unwrap();
         assert_eq!(next(&mut stream).await, Some(ServingStatus::Serving));
         shutdown.drain();
         assert_eq!(next(&mut stream).await, Some(ServingStatus::NotServing));
@@ -141,7 +143,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_unknown_service_is_not_found_and_watched_as_unknown() {
-        let (_ready, follow) = watch::channel(true);
+        let (_ready, follow) = watch::channel(Readiness::Ready);
         let health = HealthService::new(follow, &["a.B"], Shutdown::new());
         let error = health.check(request("a.C")).await.unwrap_err();
         assert_eq!(error.code(), tonic::Code::NotFound);

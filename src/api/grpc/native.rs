@@ -9,7 +9,6 @@ mod watch;
 
 use std::sync::Arc;
 
-use tokio::sync::watch as state;
 use tonic::{Status, codec::CompressionEncoding, server::NamedService, service::Routes};
 
 use super::server::Settings;
@@ -19,6 +18,8 @@ use crate::{
     error::Classify,
     naming::Naming,
     push::subscriber::Subscribers,
+    readiness::ReadinessWatch,
+    registry::lease::BrakeSettings,
     shutdown::Shutdown,
     wire::{
         native::{At, Shape},
@@ -51,10 +52,10 @@ pub struct NativeApi {
 pub struct NodeFacts {
     /// Its name: the advertised `host:port`.
     pub name: String,
-    /// Whether it serves. Written by the node only.
-    pub ready: state::Receiver<bool>,
-    /// Whether the brake against mass expiry is on, and above which share of late leases it engages.
-    pub brake: (bool, f64),
+    /// Whether it serves.
+    pub readiness: ReadinessWatch,
+    /// The brake against mass expiry.
+    pub brake: BrakeSettings,
     /// The clock that started with the process.
     pub clock: Clock,
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Method};
 use serde::{Deserialize, Serialize};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::net::TcpListener;
 use tonic::{
     service::Routes,
     transport::{Server, server::TcpIncoming},
@@ -17,6 +17,7 @@ use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 use super::{drain::EndOnDrain, health::HealthService};
 use crate::{
     api::reply,
+    readiness::ReadinessWatch,
     setting::{Problem, Section, Setting, duration},
     shutdown::Shutdown,
     wire::pb,
@@ -118,14 +119,13 @@ impl Section for Settings {
 /// Adds health and reflection (v1 and v1alpha) to `routes`.
 ///
 /// * `services`: the names for which health is answered, beside "" for the whole server.
-/// * `ready`: whether this node serves.
 ///
 /// # Errors
 /// If the descriptors that were compiled in cannot be read: a fault of the build.
 pub fn with_standard_services(
     routes: Routes,
     services: &[&'static str],
-    ready: watch::Receiver<bool>,
+    readiness: ReadinessWatch,
     shutdown: &Shutdown,
 ) -> Result<Routes, tonic_reflection::server::Error> {
     let reflection = || {
@@ -133,7 +133,7 @@ pub fn with_standard_services(
             .register_encoded_file_descriptor_set(pb::CLIENT_API)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    let health = HealthServer::new(HealthService::new(ready, services, shutdown.clone()));
+    let health = HealthServer::new(HealthService::new(readiness, services, shutdown.clone()));
     Ok(routes
         .add_service(health)
         .add_service(EndOnDrain::new(reflection().build_v1()?, shutdown.token()))

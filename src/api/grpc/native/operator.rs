@@ -34,19 +34,13 @@ impl OperatorService for NativeApi {
         _: Request<pb::GetMetricsSummaryRequest>,
     ) -> Result<Response<pb::GetMetricsSummaryResponse>, Status> {
         let figures = self.naming.figures();
-        let draining = self.shutdown.is_draining();
-        let ready = *self.node.ready.borrow() && !draining;
-        let not_ready_reason = match (ready, draining) {
-            (true, _) => "",
-            (false, true) => "draining",
-            (false, false) => "starting",
-        };
-        let (enabled, threshold) = self.node.brake;
+        let reason = self.node.readiness.borrow().reason();
+        let brake = self.node.brake;
         Ok(Response::new(pb::GetMetricsSummaryResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             node: self.node.name.clone(),
-            ready,
-            not_ready_reason: not_ready_reason.to_owned(),
+            ready: reason.is_none(),
+            not_ready_reason: reason.unwrap_or_default().to_owned(),
             uptime: Some(duration(self.node.clock.now().since(crate::clock::Mono::ZERO))),
             namespace_count: self.naming.namespaces().len() as u64,
             service_count: figures.services as u64,
@@ -59,9 +53,9 @@ impl OperatorService for NativeApi {
             published_total: figures.published,
             write_queue: Some(pb::WriteQueue { depth: figures.queued as u64, capacity: figures.queue_capacity as u64 }),
             eviction_brake: Some(pb::EvictionBrake {
-                enabled,
+                enabled: brake.enabled,
                 engaged: figures.brake_holding,
-                threshold,
+                threshold: brake.share,
                 engagements: figures.brake_engagements,
             }),
             freeze_guard: Some(pb::FreezeGuard { freezes: figures.freezes }),

@@ -5,6 +5,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use axum::extract::ConnectInfo;
 use tokio::sync::mpsc;
 use tonic::{Request, Response, Status};
 
@@ -35,7 +36,7 @@ impl NativeApi {
         &self,
         request: Request<pb::WatchServiceRequest>,
     ) -> Result<Response<Outbox<pb::WatchServiceResponse>>, Status> {
-        let peer = request.remote_addr();
+        let peer = peer(&request);
         let agent = request.metadata().get("user-agent").and_then(|agent| agent.to_str().ok()).map(excerpt);
         let request = request.into_inner();
         let limits = self.naming.limits();
@@ -100,6 +101,11 @@ async fn send(
         }
     }
     true
+}
+
+/// Where a connection comes from: to the gRPC port, or by gRPC-Web to the HTTP port.
+fn peer<T>(request: &Request<T>) -> Option<SocketAddr> {
+    request.remote_addr().or_else(|| request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0))
 }
 
 /// Where a watcher is: what it says of itself, else where its connection comes from.
