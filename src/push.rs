@@ -190,3 +190,6 @@ impl Inner {
         self.audiences.remove_if(audience.service(), |_, present| Arc::ptr_eq(present, audience));
     }
 }
+
+#[cfg(test)]
+mod tests;
