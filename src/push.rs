@@ -12,7 +12,7 @@ mod deliver;
 mod pending;
 mod schedule;
 mod settings;
-mod subscriber;
+pub mod subscriber;
 mod subscription;
 mod udp;
 
@@ -28,7 +28,7 @@ use self::{
 pub use self::{
     counters::{Figures, State},
     settings::{OtherAddresses, Settings},
-    subscriber::{Entry, Protocol, SubscriberCounts, SubscriberInfo, Subscribers},
+    subscriber::{Protocol, Subscriber, SubscriberCounts, Subscribers, Subscription},
     subscription::{Refusal, Subscribed, UdpSubscription},
 };
 use crate::{
@@ -111,7 +111,7 @@ impl Push {
         }
     }
 
-    /// The table of all subscribers, for other protocols to enter theirs, and for lists.
+    /// The table of all subscribers, for other protocols to add theirs, and for lists.
     #[must_use]
     pub fn subscribers(&self) -> &Subscribers {
         &self.inner.subscribers

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use super::{
     schedule::Scope,
     settings::Settings,
-    subscriber::{Entry, Protocol, SubscriberInfo, Subscribers},
+    subscriber::{Protocol, Subscriber, Subscribers, Subscription},
     subscription::{Place, Refusal, UdpSubscription},
 };
 use crate::{
@@ -47,7 +47,7 @@ struct Filter {
 
 #[derive(Debug)]
 struct Member {
-    entry: Entry,
+    subscription: Subscription,
     refreshed: Mono,
     /// Not pushed to yet.
     new: bool,
@@ -71,7 +71,7 @@ pub(super) struct Group {
     pub(super) clusters: Box<str>,
     /// What they get.
     pub(super) query: Query,
-    /// Id and target of each.
+    /// Number and target of each.
     pub(super) members: Vec<(u64, SocketAddr)>,
 }
 
@@ -109,7 +109,8 @@ impl Audience {
             && let Some(member) = filter.members.get_mut(&place.target)
         {
             member.refreshed = now;
-            if member.entry.info().agent == agent && member.entry.info().app == app {
+            let known = member.subscription.subscriber();
+            if known.agent == agent && known.app == app {
                 return Entered::Yes;
             }
             // Another client has come up on the same port.
@@ -122,15 +123,15 @@ impl Audience {
         if state.filters.len() >= MOST_FILTERS && !state.filters.contains_key(call.clusters_text) {
             return Entered::No(Refusal::TooManyFilters);
         }
-        let info = SubscriberInfo {
-            service: self.service.clone(),
-            address: place.shown,
+        let subscriber = Subscriber {
+            address: place.shown.to_string(),
             agent: agent.to_owned(),
             app: app.to_owned(),
             clusters: call.clusters_text.to_owned(),
             protocol: Protocol::Udp,
+            since: now,
         };
-        let Some(entry) = table.enter_within(info, settings.max_subscribers) else {
+        let Some(subscription) = table.add_within(self.service.clone(), subscriber, settings.max_subscribers) else {
             return Entered::No(Refusal::Full);
         };
         state.count += 1;
@@ -138,7 +139,7 @@ impl Audience {
             query: Query { clusters: call.clusters.map(<[_]>::to_vec), ..Query::default() },
             members: HashMap::new(),
         });
-        filter.members.insert(place.target, Member { entry, refreshed: now, new: true });
+        filter.members.insert(place.target, Member { subscription, refreshed: now, new: true });
         self.joined.notify_one();
         Entered::Yes
     }
@@ -180,7 +181,7 @@ impl Audience {
             for (target, member) in &mut filter.members {
                 let new = std::mem::take(&mut member.new);
                 if new || scope == Scope::All {
-                    members.push((member.entry.id(), *target));
+                    members.push((member.subscription.number(), *target));
                 }
             }
             if !members.is_empty() {

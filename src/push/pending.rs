@@ -27,7 +27,7 @@ pub(super) struct Pending {
     timeout: Duration,
     resends: u32,
     waiting: HashMap<Key, Waiting>,
-    /// The push that a subscriber waits with, by the subscriber's id.
+    /// The push that a subscriber waits with, by the subscriber's number.
     latest: HashMap<u64, Key>,
     deadlines: BTreeSet<(Mono, Key)>,
 }

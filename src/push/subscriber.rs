@@ -1,89 +1,124 @@
-//! Everybody who follows a service, by whatever protocol: what operators are shown.
+//! Who is told of the changes of which service, by whatever protocol, for operators to see.
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-use crate::registry::ServiceKey;
+use crate::{clock::Mono, registry::ServiceKey};
 
-/// How a subscriber is told of changes.
+/// How a subscriber is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// Datagrams to a client of the v1 HTTP API.
-    Udp,
     /// A stream of the native API.
-    Native,
+    Watch,
+    /// UDP datagrams.
+    Udp,
+    /// The connection of an SDK.
+    Sdk,
 }
 
-/// One subscriber, as operators see it. Texts are the subscriber's own and already cut to a bearable length.
+/// One who is told of the changes of a service. Its texts have been cut to a bearable length by whoever adds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SubscriberInfo {
-    /// What it follows.
-    pub service: ServiceKey,
-    /// Where it is: for UDP the address that it gave and its UDP port, for a stream the far end.
-    pub address: SocketAddr,
-    /// The client library, such as `Nacos-Java-Client:v1.4.6`.
+pub struct Subscriber {
+    /// Where it is, as `ip:port`.
+    pub address: String,
+    /// What it calls itself.
     pub agent: String,
-    /// The application that it says it is.
+    /// The application that it belongs to, if it said so.
     pub app: String,
-    /// The clusters that it asked for, to the letter; empty for all.
+    /// The clusters that it listens to, as it wrote them; empty: all.
     pub clusters: String,
     /// How it is told.
     pub protocol: Protocol,
+    /// Since when.
+    pub since: Mono,
 }
 
-/// How many subscribers there are.
+/// How many subscribers there are, of all services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SubscriberCounts {
+    /// By streams of the native API.
+    pub watch: usize,
     /// By UDP.
     pub udp: usize,
-    /// By streams of the native API.
-    pub native: usize,
+    /// By connections of SDKs.
+    pub sdk: usize,
 }
 
-/// The table of all subscribers. Cheap to clone; all clones are one table. Written by whoever enters.
+/// All subscribers. Cheap to clone; all clones share one table. Written by whoever serves a subscriber.
 #[derive(Debug, Clone, Default)]
 pub struct Subscribers(Arc<Mutex<Table>>);
 
 #[derive(Debug, Default)]
 struct Table {
     /// By service, then in the order in which they came, so that pages of a list are stable.
-    services: BTreeMap<ServiceKey, BTreeMap<u64, Arc<SubscriberInfo>>>,
+    by_service: BTreeMap<ServiceKey, BTreeMap<u64, Arc<Subscriber>>>,
     last: u64,
     counts: SubscriberCounts,
+}
+
+/// Keeps a subscriber in the table; dropping it takes the subscriber out.
+#[derive(Debug)]
+#[must_use = "the subscriber is listed until this is dropped"]
+pub struct Subscription {
+    table: Subscribers,
+    service: ServiceKey,
+    number: u64,
+    subscriber: Arc<Subscriber>,
 }
 
 impl SubscriberCounts {
     fn of(&mut self, protocol: Protocol) -> &mut usize {
         match protocol {
+            Protocol::Watch => &mut self.watch,
             Protocol::Udp => &mut self.udp,
-            Protocol::Native => &mut self.native,
+            Protocol::Sdk => &mut self.sdk,
         }
     }
 }
 
 impl Subscribers {
-    /// Adds a subscriber, which is listed until the result is dropped.
-    pub fn enter(&self, info: SubscriberInfo) -> Entry {
-        self.0.lock().enter(info, self)
+    /// Adds a subscriber of `service`, until the result is dropped.
+    pub fn add(&self, service: ServiceKey, subscriber: Subscriber) -> Subscription {
+        self.0.lock().add(self, service, subscriber)
     }
 
-    /// As [`Subscribers::enter`], but not if there are `most` of this protocol already.
-    pub(super) fn enter_within(&self, info: SubscriberInfo, most: usize) -> Option<Entry> {
+    /// As [`Subscribers::add`], but not if there are `most` of this protocol already.
+    pub(super) fn add_within(&self, service: ServiceKey, subscriber: Subscriber, most: usize) -> Option<Subscription> {
         let mut table = self.0.lock();
-        (*table.counts.of(info.protocol) < most).then(|| table.enter(info, self))
+        (*table.counts.of(subscriber.protocol) < most).then(|| table.add(self, service, subscriber))
+    }
+
+    /// The subscribers of `service`, each with the number by which it is told from its like, in the order of addresses.
+    #[must_use]
+    pub fn of(&self, service: &ServiceKey) -> Vec<(u64, Arc<Subscriber>)> {
+        let mut all: Vec<_> = match self.0.lock().by_service.get(service) {
+            Some(found) => found.iter().map(|(number, subscriber)| (*number, subscriber.clone())).collect(),
+            None => Vec::new(),
+        };
+        all.sort_by(|a, b| (&a.1.address, a.0).cmp(&(&b.1.address, b.0)));
+        all
     }
 
     /// The subscribers of the services that pass `filter`, by service, then in the order in which they came. `filter`
     /// is called once for each service that has any and must not use this table.
     #[must_use]
-    pub fn list(&self, filter: impl Fn(&ServiceKey) -> bool) -> Vec<Arc<SubscriberInfo>> {
+    pub fn list(&self, filter: impl Fn(&ServiceKey) -> bool) -> Vec<(ServiceKey, Arc<Subscriber>)> {
         let table = self.0.lock();
-        let passed = table.services.iter().filter(|(service, _)| filter(service));
-        passed.flat_map(|(_, subscribers)| subscribers.values().cloned()).collect()
+        let passed = table.by_service.iter().filter(|(service, _)| filter(service));
+        passed
+            .flat_map(|(service, found)| found.values().map(|subscriber| (service.clone(), subscriber.clone())))
+            .collect()
     }
 
-    /// How many subscribers there are.
+    /// How many subscribers there are, of all services and protocols.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        let SubscriberCounts { watch, udp, sdk } = self.counts();
+        watch + udp + sdk
+    }
+
+    /// How many subscribers there are by protocol, of all services.
     #[must_use]
     pub fn counts(&self) -> SubscriberCounts {
         self.0.lock().counts
@@ -91,46 +126,37 @@ impl Subscribers {
 }
 
 impl Table {
-    fn enter(&mut self, info: SubscriberInfo, table: &Subscribers) -> Entry {
+    fn add(&mut self, table: &Subscribers, service: ServiceKey, subscriber: Subscriber) -> Subscription {
         self.last += 1;
-        *self.counts.of(info.protocol) += 1;
-        let info = Arc::new(info);
-        self.services.entry(info.service.clone()).or_default().insert(self.last, info.clone());
-        Entry { id: self.last, info, table: table.clone() }
+        *self.counts.of(subscriber.protocol) += 1;
+        let subscriber = Arc::new(subscriber);
+        self.by_service.entry(service.clone()).or_default().insert(self.last, subscriber.clone());
+        Subscription { table: table.clone(), service, number: self.last, subscriber }
     }
 }
 
-/// A subscriber's place in the table; dropping it takes the subscriber off.
-#[derive(Debug)]
-#[must_use = "the subscriber is listed until this is dropped"]
-pub struct Entry {
-    id: u64,
-    info: Arc<SubscriberInfo>,
-    table: Subscribers,
-}
-
-impl Entry {
-    /// A number that no other subscriber of this process has or had.
+impl Subscription {
+    /// A number that no other subscriber of this table has or had.
     #[must_use]
-    pub fn id(&self) -> u64 {
-        self.id
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The subscriber.
     #[must_use]
-    pub fn info(&self) -> &SubscriberInfo {
-        &self.info
+    pub fn subscriber(&self) -> &Subscriber {
+        &self.subscriber
     }
 }
 
-impl Drop for Entry {
+impl Drop for Subscription {
     fn drop(&mut self) {
         let mut table = self.table.0.lock();
-        *table.counts.of(self.info.protocol) -= 1;
-        if let Some(subscribers) = table.services.get_mut(&self.info.service) {
-            subscribers.remove(&self.id);
-            if subscribers.is_empty() {
-                table.services.remove(&self.info.service);
+        *table.counts.of(self.subscriber.protocol) -= 1;
+        if let Some(found) = table.by_service.get_mut(&self.service) {
+            found.remove(&self.number);
+            if found.is_empty() {
+                table.by_service.remove(&self.service);
             }
         }
     }
@@ -141,45 +167,59 @@ mod tests {
     use super::*;
     use crate::registry::Limits;
 
-    fn info(service: &str, port: u16, protocol: Protocol) -> SubscriberInfo {
-        SubscriberInfo {
-            service: Limits::default().service_key("", "", service).unwrap(),
-            address: SocketAddr::from(([10, 0, 0, 9], port)),
-            agent: "Nacos-Java-Client:v1.4.6".to_owned(),
-            app: "unknown".to_owned(),
+    fn key(name: &str) -> ServiceKey {
+        Limits::default().service_key("", "", name).unwrap()
+    }
+
+    fn subscriber(address: &str, protocol: Protocol) -> Subscriber {
+        Subscriber {
+            address: address.to_owned(),
+            agent: String::new(),
+            app: String::new(),
             clusters: String::new(),
             protocol,
+            since: Mono::ZERO,
         }
     }
 
-    fn ports(subscribers: &Subscribers, part: &str) -> Vec<u16> {
-        subscribers.list(|key| key.name.as_str().contains(part)).iter().map(|info| info.address.port()).collect()
+    fn addresses<'a>(found: impl IntoIterator<Item = &'a Arc<Subscriber>>) -> Vec<&'a str> {
+        found.into_iter().map(|subscriber| subscriber.address.as_str()).collect()
     }
 
     #[test]
-    fn an_entry_is_listed_until_it_is_dropped() {
+    fn subscribers_stay_while_their_subscription_is_held() {
         let subscribers = Subscribers::default();
-        let beta = subscribers.enter(info("beta", 3, Protocol::Native));
-        let first = subscribers.enter(info("alpha", 2, Protocol::Udp));
-        let second = subscribers.enter(info("alpha", 1, Protocol::Udp));
-        assert_eq!(ports(&subscribers, ""), [2, 1, 3]);
-        assert_eq!(ports(&subscribers, "bet"), [3]);
-        assert_eq!(subscribers.counts(), SubscriberCounts { udp: 2, native: 1 });
+        let second = subscribers.add(key("s"), subscriber("b:1", Protocol::Watch));
+        let first = subscribers.add(key("s"), subscriber("a:1", Protocol::Udp));
+        assert_eq!(addresses(subscribers.of(&key("s")).iter().map(|(_, found)| found)), ["a:1", "b:1"]);
+        assert_eq!(subscribers.counts(), SubscriberCounts { watch: 1, udp: 1, sdk: 0 });
         drop(first);
-        assert_eq!(ports(&subscribers, "alpha"), [1]);
-        drop((second, beta));
-        assert_eq!(subscribers.counts(), SubscriberCounts::default());
-        assert!(subscribers.0.lock().services.is_empty());
+        assert_eq!(subscribers.count(), 1);
+        drop(second);
+        assert_eq!((subscribers.count(), subscribers.of(&key("s"))), (0, vec![]));
+        assert!(subscribers.0.lock().by_service.is_empty());
+    }
+
+    #[test]
+    fn a_list_is_of_the_services_that_pass_in_the_order_of_coming() {
+        let subscribers = Subscribers::default();
+        let _all = [("beta", "c:1"), ("alpha", "b:1"), ("alpha", "a:1")]
+            .map(|(service, address)| subscribers.add(key(service), subscriber(address, Protocol::Udp)));
+        let listed = |part: &str| subscribers.list(|key| key.name.as_str().contains(part));
+        assert_eq!(addresses(listed("").iter().map(|(_, found)| found)), ["b:1", "a:1", "c:1"]);
+        assert_eq!(addresses(listed("bet").iter().map(|(_, found)| found)), ["c:1"]);
+        assert!(listed("gamma").is_empty());
     }
 
     #[test]
     fn the_bound_counts_one_protocol() {
         let subscribers = Subscribers::default();
-        let _stream = subscribers.enter(info("s", 1, Protocol::Native));
-        let first = subscribers.enter_within(info("s", 2, Protocol::Udp), 1);
+        let _stream = subscribers.add(key("s"), subscriber("a:1", Protocol::Watch));
+        let add = || subscribers.add_within(key("s"), subscriber("b:1", Protocol::Udp), 1);
+        let first = add();
         assert!(first.is_some());
-        assert!(subscribers.enter_within(info("s", 3, Protocol::Udp), 1).is_none());
+        assert!(add().is_none());
         drop(first);
-        assert!(subscribers.enter_within(info("s", 3, Protocol::Udp), 1).is_some());
+        assert!(add().is_some());
     }
 }
