@@ -40,7 +40,8 @@ struct Bench {
 impl Bench {
     fn new(settings: Settings) -> Self {
         let shutdown = Shutdown::new();
-        let registry = RegistryHandle::start(registry::Settings::default(), Clock::start(), &shutdown);
+        let registry =
+            RegistryHandle::start(registry::Settings::default(), Limits::default(), Clock::start(), &shutdown);
         let push = Push::start(registry.clone(), settings, &shutdown).unwrap();
         Self { registry, push, shutdown }
     }
