@@ -10,6 +10,7 @@ pub mod listen;
 pub mod machine;
 pub mod naming;
 pub mod node;
+pub mod push;
 pub mod readiness;
 pub mod registry;
 pub mod setting;

@@ -49,7 +49,7 @@ pub async fn update(State(state): State<api::http::State>, call: Call) -> Result
     let limits = state.naming.limits();
     let key = params.service(limits)?;
     let change = ServiceChange {
-        protect_threshold: Some(threshold(&params)?.ok_or(ParamError::Missing("protectThreshold"))?),
+        protect_threshold: Some(Some(threshold(&params)?.ok_or(ParamError::Missing("protectThreshold"))?)),
         metadata: Some(metadata(&params, limits)?.unwrap_or_default()),
         selector: Some(own_selector(&params)?),
     };
