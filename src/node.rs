@@ -67,12 +67,7 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
         naming.clone(),
         Subscribers::default(),
         settings.grpc.clone(),
-        NodeFacts {
-            name: name.clone(),
-            readiness: readiness.clone(),
-            brake: settings.registry.brake(),
-            clock,
-        },
+        NodeFacts { name: name.clone(), readiness: readiness.clone(), brake: settings.registry.brake(), clock },
         shutdown.clone(),
     );
     let routes = native.add_to(Routes::default());
