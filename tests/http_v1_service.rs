@@ -313,6 +313,8 @@ fn catalog_instances_are_shown_as_they_are() {
     assert_eq!(answer["count"], 2);
     let heard = answer["list"][0]["lastBeat"].take().as_u64().unwrap();
     assert!(heard > 1_600_000_000_000, "{heard}");
+    let age = answer["list"][0]["overlay"]["ageMillis"].take().as_u64().unwrap();
+    assert!(age < 60_000, "{age}");
     assert_eq!(
         answer["list"][0],
         json!({
@@ -320,7 +322,9 @@ fn catalog_instances_are_shown_as_they_are() {
             "healthy": true, "valid": true, "enabled": true, "ephemeral": true, "clusterName": "DEFAULT",
             "serviceName": "DEFAULT_GROUP@@demo", "metadata": {"zone": "a"}, "lastBeat": null, "marked": false,
             "app": "shop", "instanceHeartBeatInterval": 5000, "instanceHeartBeatTimeOut": 15000,
-            "ipDeleteTimeout": 30000, "overlay": {"weight": 0.0, "enabled": null, "metadata": {}}
+            "ipDeleteTimeout": 30000, "overlay": {
+                "weight": 0.0, "enabled": null, "metadata": {}, "origin": "http 127.0.0.1", "ageMillis": null
+            }
         })
     );
     assert_eq!((&answer["list"][1]["healthy"], &answer["list"][1]["enabled"]), (&json!(false), &json!(false)));

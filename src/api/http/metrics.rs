@@ -148,7 +148,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_metric_is_written_once_with_its_type() {
-        let handle = RegistryHandle::start(Settings::default(), Clock::start(), &Shutdown::new());
+        let handle = RegistryHandle::start(Settings::default(), Limits::default(), Clock::start(), &Shutdown::new());
         let mut registry = Registry::default();
         let requests = register(&mut registry, Naming::new(handle, Limits::default()));
         requests.get_or_create(&RequestLabels { method: "GET", route: "/a".to_owned(), status: 200 }).inc();

@@ -1,6 +1,6 @@
 //! Services as `/service` and `/catalog` show them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -98,8 +98,15 @@ pub fn service_row_with_instances(key: &ServiceKey, snapshot: &Snapshot) -> Valu
 }
 
 /// Appends one row of `GET /catalog/instances`: what a list shows of an instance, with its real health, when it was last
-/// heard of (wall time in milliseconds, 0 if it is not kept by beats), and what of it an operator laid over it.
-pub fn instance_row(json: &mut String, service: &ServiceKey, instance: &Instance, last_beat: u64) {
+/// heard of (wall time in milliseconds, 0 if it is not kept by beats), and what of it an operator laid over it, who that
+/// was, and how long ago.
+pub fn instance_row(
+    json: &mut String,
+    service: &ServiceKey,
+    instance: &Instance,
+    last_beat: u64,
+    overlay_age: Option<Duration>,
+) {
     host(json, service, &service.to_string(), instance, instance.healthy());
     json.pop();
     json.push_str(",\"lastBeat\":");
@@ -111,6 +118,8 @@ pub fn instance_row(json: &mut String, service: &ServiceKey, instance: &Instance
             "weight": overlay.weight().map(crate::registry::Weight::value),
             "enabled": overlay.enabled(),
             "metadata": overlay.metadata(),
+            "origin": overlay.origin(),
+            "ageMillis": overlay_age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
         });
         json.push_str(",\"overlay\":");
         json.push_str(&overlay.to_string());
@@ -167,7 +176,7 @@ mod tests {
 
     /// A registry with one service: a threshold, two unhealthy instances, and a cluster without any.
     async fn registry() -> (RegistryHandle, ServiceKey) {
-        let registry = RegistryHandle::start(Settings::default(), Clock::start(), &Shutdown::new());
+        let registry = RegistryHandle::start(Settings::default(), Limits::default(), Clock::start(), &Shutdown::new());
         let limits = Limits::default();
         let key = limits.service_key("", "g1", "pay").unwrap();
         let settings = ServiceSettings {
@@ -229,14 +238,18 @@ mod tests {
     async fn an_instance_row_tells_what_an_operator_set() {
         let (registry, key) = registry().await;
         let target = Target { endpoint: Limits::default().endpoint("10.0.0.1", 1).unwrap(), cluster: None };
-        let change = OverlayChange { weight: Some(Weight::new(0.0).unwrap()), ..OverlayChange::default() };
+        let weight = Some(Weight::new(0.0).unwrap());
+        let change = OverlayChange { origin: "http ::1".into(), weight, ..OverlayChange::default() };
         let overlay = ServiceCommand::Overlay(target, change);
         let reply = registry.apply(Command::Service(key.clone(), overlay)).await.unwrap();
         let mut text = String::new();
-        instance_row(&mut text, &key, &reply.instances[0], 9);
+        instance_row(&mut text, &key, &reply.instances[0], 9, Some(Duration::from_millis(5)));
         let row: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(row.get("lastBeat"), Some(&json!(9)));
         assert_eq!(row.get("app"), Some(&json!("unknown")));
-        assert_eq!(row.get("overlay"), Some(&json!({"weight": 0.0, "enabled": null, "metadata": {}})));
+        assert_eq!(
+            row.get("overlay"),
+            Some(&json!({"weight": 0.0, "enabled": null, "metadata": {}, "origin": "http ::1", "ageMillis": 5}))
+        );
     }
 }

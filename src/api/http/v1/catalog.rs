@@ -71,9 +71,9 @@ pub async fn instances(State(state): State<api::http::State>, call: Call) -> Res
         if position > 0 {
             body.push(',');
         }
-        let silence =
-            state.naming.silence(instance).map(|silence| u64::try_from(silence.as_millis()).unwrap_or(u64::MAX));
-        instance_row(&mut body, &key, instance, silence.map_or(0, |silence| now.saturating_sub(silence)));
+        let silence = state.naming.silence(instance).map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let last_beat = silence.map_or(0, |silence| now.saturating_sub(silence));
+        instance_row(&mut body, &key, instance, last_beat, state.naming.overlay_age(instance));
     }
     body.push_str("],\"count\":");
     body.push_str(&total.to_string());
