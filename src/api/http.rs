@@ -15,13 +15,15 @@ use axum::{Router, routing::get};
 use prometheus_client::registry::Registry;
 
 pub use self::settings::Settings;
-use crate::{machine::Machine, naming::Naming, readiness::ReadinessWatch};
+use crate::{machine::Machine, naming::Naming, push::Push, readiness::ReadinessWatch};
 
 /// What the handlers have at hand. Made once by the node.
 #[derive(Debug, Clone)]
 pub struct State {
     /// The use cases.
     pub naming: Naming,
+    /// Who gets pushes.
+    pub push: Push,
     /// Whether this node serves.
     pub readiness: ReadinessWatch,
     /// This node's name, `host:port`.

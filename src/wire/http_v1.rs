@@ -8,6 +8,7 @@ mod metadata;
 mod pattern;
 mod selector;
 mod service;
+mod subscriber;
 mod switches;
 mod value;
 
@@ -20,6 +21,7 @@ pub use self::{
     pattern::NamePattern,
     selector::{ListSelector, SelectorError, selector, selector_json},
     service::{catalog_service_body, clusters, instance_row, service_body, service_row, service_row_with_instances},
+    subscriber::{SubscriberRow, subscriber_json},
     switches::{SwitchError, switch_change, switches_json},
     value::ParamError,
 };

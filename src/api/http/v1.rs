@@ -11,8 +11,10 @@ mod login;
 mod metadata_batch;
 mod namespaces;
 mod operator;
+mod push_state;
 mod service;
 mod service_list;
+mod subscribers;
 mod switches;
 
 use axum::{
@@ -51,6 +53,7 @@ fn naming() -> Router<State> {
         .route("/service", post(service::create).put(service::update).get(service::detail).delete(service::delete))
         .route("/service/list", get(service_list::list))
         .route("/service/names", get(service_list::names))
+        .route("/service/subscribers", get(subscribers::list))
         .route("/service/selector/types", get(service::selector_types))
         .route("/catalog/services", get(catalog::services))
         .route("/catalog/instances", get(catalog::instances))
@@ -67,6 +70,7 @@ fn operator() -> Router<State> {
         .route("/switches", get(switches::show).put(switches::turn))
         .route("/metrics", get(operator::metrics))
         .route("/servers", get(operator::servers))
+        .route("/push/state", get(push_state::show))
         .route("/distro/server", get(operator::owner_of_service))
         .route("/distro/client", get(operator::owner_of_client))
         .route("/distro/status", get(operator::distro_status))

@@ -28,6 +28,7 @@ pub async fn metrics(State(state): State<api::http::State>, call: Call) -> Resul
         "status": status,
         "serviceCount": figures.services,
         "instanceCount": figures.instances,
+        "subscribeCount": state.push.subscribers().count(),
         "responsibleServiceCount": figures.services,
         "responsibleInstanceCount": figures.instances,
         "raftNotifyTaskCount": 0,
