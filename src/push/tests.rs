@@ -173,11 +173,6 @@ impl Client {
         let ack = format!(r#"{{"type": "push-ack", "lastRefTime":"{}", "data":""}}"#, received.number);
         self.send(received.from, &ack).await;
     }
-
-    /// Whether nothing has come in. Right after something that is sent later has been seen to arrive elsewhere.
-    fn is_silent(&self) -> bool {
-        self.socket.try_recv(&mut [0; 16]).is_err()
-    }
 }
 
 async fn within<F: Future>(future: F) -> F::Output {
