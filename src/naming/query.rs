@@ -131,6 +131,12 @@ impl Naming {
         self.registry.silence(instance)
     }
 
+    /// How long ago an operator last changed the overlay of `instance`; `None` if it has none.
+    #[must_use]
+    pub fn overlay_age(&self, instance: &Instance) -> Option<Duration> {
+        instance.overlay().map(|overlay| self.registry.now().since(overlay.changed_at()))
+    }
+
     /// A page of the services that pass `filter`, in key order.
     #[must_use]
     pub fn services(&self, filter: &ServiceFilter<'_>, page: Page) -> ServicePage {
@@ -144,6 +150,26 @@ impl Naming {
                 services: all.skip(page.skipped()).take(page.size()).collect(),
                 total: self.registry.service_count(filter.namespace, filter.group),
             },
+        }
+    }
+
+    /// The first services after `after` that pass `filter`, in key order, until `full` takes no more; and how many pass
+    /// in all. Services that come and go between two calls shift nothing.
+    pub fn services_after(
+        &self,
+        filter: &ServiceFilter<'_>,
+        after: Option<ServiceKey>,
+        mut full: impl FnMut(&Arc<Service>) -> bool,
+    ) -> usize {
+        let passes = |service: &Arc<Service>| filter.test.is_none_or(|test| test(service));
+        let mut rest = self.registry.services(filter.namespace, filter.group);
+        if let Some(after) = after {
+            rest = rest.after(after);
+        }
+        let _ = rest.filter(passes).find(|service| full(service));
+        match filter.test {
+            Some(_) => self.registry.services(filter.namespace, filter.group).filter(passes).count(),
+            None => self.registry.service_count(filter.namespace, filter.group),
         }
     }
 

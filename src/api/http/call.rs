@@ -97,6 +97,12 @@ impl Call {
         Ok(Params::decode(self.query.as_deref(), &self.form)?)
     }
 
+    /// Who makes a change, as an overlay remembers it.
+    #[must_use]
+    pub fn origin(&self) -> Box<str> {
+        format!("http {}", self.peer.ip()).into()
+    }
+
     /// What the client calls itself: `User-Agent`, else `Client-Version`.
     #[must_use]
     pub fn agent(&self) -> &str {
@@ -219,7 +225,7 @@ impl Names for Params<'_> {
         }
         let clusters = clusters.map(Vec::from_iter);
         let healthy_only = self.boolean("healthyOnly")?.unwrap_or(false);
-        Ok(Query { clusters, healthy_only, labels: Labels::new() })
+        Ok(Query { clusters, healthy_only, labels: Labels::new(), raw: false })
     }
 }
 
