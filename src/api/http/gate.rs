@@ -17,7 +17,7 @@ use crate::readiness::Readiness;
 /// * Naming paths are answered 503 unless the naming status is `UP`, or is one that admits the method.
 pub async fn admit(State(state): State<super::State>, request: Request, next: Next) -> Response {
     let switches = state.naming.switches();
-    let uri = request.extensions().get::<axum::extract::OriginalUri>().map_or(request.uri(), |original| &original.0);
+    let uri = request.uri();
     // An operator must be able to take a status or a limit back.
     let path = uri.path().trim_end_matches('/');
     let turns_switches = path.ends_with("/operator/switches") || path.ends_with("/ops/switches");
