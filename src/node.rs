@@ -19,7 +19,7 @@ use crate::{
     data_dir::{self, DataDir},
     listen,
     naming::Naming,
-    push::subscriber::Subscribers,
+    push::{self, Push},
     readiness::Readiness,
     registry::RegistryHandle,
     shutdown::Shutdown,
@@ -38,6 +38,9 @@ pub enum Error {
     /// The descriptors for server reflection cannot be read.
     #[error("the descriptors that were compiled in are broken")]
     Reflection(#[from] tonic_reflection::server::Error),
+    /// The socket for pushes cannot be opened.
+    #[error(transparent)]
+    Push(#[from] push::Error),
     /// The system does not let the process wait for signals.
     #[error("cannot wait for signals")]
     Signal(#[source] io::Error),
@@ -56,12 +59,13 @@ pub async fn run(settings: Settings) -> Result<(), Error> {
     let (ready, readiness) = watch::channel(Readiness::Starting);
     let clock = Clock::start();
     let registry = RegistryHandle::start(settings.registry.clone(), settings.limits.clone(), clock, &shutdown);
+    let push = Push::start(registry.clone(), settings.push.clone(), &shutdown)?;
     let naming = Naming::new(registry, settings.limits.clone());
     let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);
     info!(http = local(&http), grpc = local(&grpc), data_dir = %data.path().display(), "node started");
     let native = NativeApi::new(
         naming.clone(),
-        Subscribers::default(),
+        push.subscribers().clone(),
         settings.grpc.clone(),
         NodeFacts {
             name: settings.server.http.to_string(),
@@ -75,6 +79,7 @@ pub async fn run(settings: Settings) -> Result<(), Error> {
     let routes = with_standard_services(routes, &native::SERVICES, readiness.clone(), &shutdown)?;
     let state = api::http::State {
         naming,
+        push,
         readiness,
         name: settings.server.http.to_string().into(),
         settings: Arc::new(settings.http.clone()),

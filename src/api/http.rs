@@ -13,13 +13,15 @@ use std::sync::Arc;
 use axum::Router;
 
 pub use self::settings::Settings;
-use crate::{naming::Naming, readiness::ReadinessWatch};
+use crate::{naming::Naming, push::Push, readiness::ReadinessWatch};
 
 /// What the handlers have at hand. Made once by the node.
 #[derive(Debug, Clone)]
 pub struct State {
     /// The use cases.
     pub naming: Naming,
+    /// Who gets pushes.
+    pub push: Push,
     /// Whether this node serves.
     pub readiness: ReadinessWatch,
     /// This node's name, `host:port`.
