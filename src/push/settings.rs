@@ -82,7 +82,7 @@ impl Section for Settings {
             "other_addresses",
             r#""refuse", "peer" or "allow""#,
             r#""refuse""#,
-            "When `clientIP` is not the caller's own address: no pushes, pushes to the caller, or pushes to `clientIP`.",
+            "When `clientIP` is not the caller's own address: no pushes (but to callers on this machine), pushes to the caller, or pushes to `clientIP`.",
         ),
         Setting::new(
             "merge_delay",

@@ -105,10 +105,15 @@ pub(super) fn place(
     let mut own = canonical(call.peer);
     own.set_port(port);
     let named = call.client_ip.trim().parse::<IpAddr>().map(|ip| SocketAddr::new(ip.to_canonical(), port));
+    let blank = call.client_ip.trim().is_empty();
     let place = match (named, others) {
         (Ok(named), _) if named.ip() == own.ip() => Place { target: own, shown: own },
         (Ok(named), OtherAddresses::Peer) => Place { target: own, shown: named },
-        (Err(_), OtherAddresses::Peer) if call.client_ip.trim().is_empty() => Place { target: own, shown: own },
+        (Err(_), OtherAddresses::Peer) if blank => Place { target: own, shown: own },
+        // A caller on this machine has no translator before it, so its own address is the peer's, whichever of its
+        // interfaces it names (npm nacos-naming names one that is not the loopback).
+        (Ok(named), OtherAddresses::Refuse) if own.ip().is_loopback() => Place { target: own, shown: named },
+        (Err(_), OtherAddresses::Refuse) if own.ip().is_loopback() && blank => Place { target: own, shown: own },
         (Ok(named), OtherAddresses::Allow) => Place { target: named, shown: named },
         (Ok(_), OtherAddresses::Refuse) => return Err(Refusal::OtherAddress),
         (Err(_), OtherAddresses::Refuse | OtherAddresses::Peer | OtherAddresses::Allow) => {
@@ -210,6 +215,14 @@ mod tests {
         for client_ip in ["0.0.0.0", "255.255.255.255", "224.0.0.1", "ff02::1"] {
             assert_eq!(told(&Case { client_ip, others: OtherAddresses::Allow, ..CASE }), "Unreachable", "{client_ip}");
         }
+    }
+
+    #[test]
+    fn a_caller_on_this_machine_gets_its_pushes_whatever_interface_it_names() {
+        let own = Case { peer: "127.0.0.1:40000", local: "127.0.0.1:9000", ..CASE };
+        assert_eq!(told(&Case { client_ip: "192.0.2.7", ..own }), "127.0.0.1:55123/192.0.2.7:55123");
+        assert_eq!(told(&Case { client_ip: "", ..own }), "127.0.0.1:55123/127.0.0.1:55123");
+        assert_eq!(told(&Case { client_ip: "resolve_failed", ..own }), "NotAnAddress");
     }
 
     #[test]
