@@ -1,5 +1,7 @@
 //! `/v1/ns/operator`, `/v1/core/cluster` and the metrics, through the real binary.
 
+#![allow(clippy::panic, reason = "a test that cannot go on has failed")]
+
 mod support;
 
 use std::{net::UdpSocket, time::Duration};
