@@ -1,6 +1,6 @@
 //! The running node: takes the data directory, opens the listeners, serves until it is told to stop, and drains.
 
-use std::{io, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use tokio::sync::watch;
 use tonic::service::Routes;
@@ -57,8 +57,6 @@ pub async fn run(settings: Settings) -> Result<(), Error> {
     let clock = Clock::start();
     let registry = RegistryHandle::start(settings.registry.clone(), clock, &shutdown);
     let naming = Naming::new(registry, settings.limits.clone());
-    let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);
-    info!(http = local(&http), grpc = local(&grpc), data_dir = %data.path().display(), "node started");
     let native = NativeApi::new(
         naming.clone(),
         Subscribers::default(),
@@ -79,6 +77,7 @@ pub async fn run(settings: Settings) -> Result<(), Error> {
         name: settings.server.http.to_string().into(),
         settings: Arc::new(settings.http.clone()),
     };
+    let (http_at, grpc_at) = (http.local_addr(), grpc.local_addr());
     let router = api::http::router(&state).merge(api::grpc::server::web(routes.clone(), &settings.grpc));
     let serving = shutdown.clone();
     shutdown.spawn(async move { api::http::server::serve(router, http, &settings.http, &serving).await });
@@ -89,6 +88,8 @@ pub async fn run(settings: Settings) -> Result<(), Error> {
         }
     });
     ready.send_replace(Readiness::Ready);
+    let at = |address: io::Result<SocketAddr>| address.ok().map(tracing::field::display);
+    info!(http = at(http_at), grpc = at(grpc_at), data_dir = %data.path().display(), "node started");
 
     stop.requested().await;
     ready.send_replace(Readiness::Draining);
