@@ -305,7 +305,7 @@ async fn a_silent_instance_becomes_unhealthy_and_goes() {
     native.register(instance("s", 1), spec).await;
     let list = native.registry.clone();
     let state = |wanted: Option<bool>| {
-        let mut list = list.clone();
+        let list = list.clone();
         move || {
             let mut list = list.clone();
             let wanted = wanted;

@@ -188,7 +188,7 @@ async fn a_large_state_comes_in_parts_that_every_client_takes() {
 async fn watchers_are_listed_while_they_watch() {
     let mut native = Native::start().await;
     let subscribers = |native: &Native| {
-        let mut catalog = native.catalog.clone();
+        let catalog = native.catalog.clone();
         move || {
             let mut catalog = catalog.clone();
             async move {
@@ -203,7 +203,7 @@ async fn watchers_are_listed_while_they_watch() {
     let named =
         pb::WatchServiceRequest { consumer: Some(consumer), clusters: vec!["a".into(), "b".into()], ..watch_of("s") };
     let watchers = [Watcher::open(&mut native, watch_of("s")).await, Watcher::open(&mut native, named).await];
-    let mut ask = subscribers(&native);
+    let ask = subscribers(&native);
     let seen = ask().await;
     assert_eq!(seen.total_size, 2);
     assert!(seen.subscribers[0].address.starts_with("127.0.0.1:"), "{:?}", seen.subscribers[0]);

@@ -1,6 +1,7 @@
 //! Runs the real binary for a test, on free ports and in a directory of its own.
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
+#![allow(clippy::print_stdout, reason = "a failed test shows the log")]
 
 use std::{
     fmt::Debug,
