@@ -93,7 +93,6 @@ async fn broken_messages_are_the_clients_fault_and_the_connection_lives_on() {
         }
     }
     native.register(instance("alive", 1), Default::default()).await;
-    assert!(!native.node.log().contains("panic"), "{}", native.node.log());
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use nomina::wire::pb::{self, InstanceKind};
 use tonic::Code;
 use tonic_types::StatusExt;
 
-use crate::{Native, assert_refused, in_cluster, instance, list_of, map, mask, millis, service, support::wait_until};
+use crate::{Native, assert_refused, in_cluster, instance, list_of, map, mask, millis, service, wait_until};
 
 #[tokio::test]
 async fn a_registered_instance_is_found_as_it_was_said_until_it_leaves() {
@@ -166,6 +166,7 @@ async fn an_overlay_wins_until_it_is_reset_or_the_instance_leaves() {
     assert_eq!((shown.weight, shown.enabled), (0.0, false));
     assert_eq!(shown.metadata, map(&[("note", "x"), ("v", "2"), ("zone", "a")]));
     let overlay = shown.overlay.unwrap();
+    assert!(overlay.origin == "grpc 127.0.0.1" && overlay.age.is_some(), "{overlay:?}");
     assert_eq!((overlay.weight, overlay.enabled, overlay.metadata), {
         (Some(0.0), Some(false), map(&[("note", "x"), ("v", "2")]))
     });

@@ -1,6 +1,7 @@
 //! The native gRPC API, through the real binary and tonic clients.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "tests measure real time")]
 
 mod beats;
 mod catalog;
@@ -17,14 +18,15 @@ use nomina::wire::pb::{
     self, catalog_service_client::CatalogServiceClient, operator_service_client::OperatorServiceClient,
     registry_service_client::RegistryServiceClient,
 };
+use std::{fmt::Debug, future::Future, time::Duration};
 use tonic::{Code, Status, transport::Channel};
 use tonic_types::StatusExt;
 
-use crate::support::Node;
+use crate::support::{server::Server, wait::SOON};
 
 /// A node and clients of its services, all on one connection.
 struct Native {
-    node: Node,
+    node: Server,
     channel: Channel,
     registry: RegistryServiceClient<Channel>,
     catalog: CatalogServiceClient<Channel>,
@@ -37,7 +39,7 @@ impl Native {
     }
 
     async fn with(settings: &[&str]) -> Self {
-        let node = Node::with(settings);
+        let node = Server::with(settings);
         let channel = connect(&node).await;
         Self {
             registry: RegistryServiceClient::new(channel.clone()),
@@ -58,8 +60,8 @@ impl Native {
     }
 }
 
-async fn connect(node: &Node) -> Channel {
-    Channel::from_shared(format!("http://{}", node.grpc)).unwrap().connect().await.unwrap()
+async fn connect(node: &Server) -> Channel {
+    Channel::from_shared(format!("http://{}", node.grpc())).unwrap().connect().await.unwrap()
 }
 
 fn service(name: &str) -> pb::ServiceKey {
@@ -100,4 +102,16 @@ fn assert_refused<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, fie
     let named = details.bad_request().map_or("", |bad| bad.field_violations[0].field.as_str());
     assert_eq!(named, field, "{status:?}");
     status
+}
+
+/// Asks again and again until the answer is `Ok`; panics with the last `Err` if that takes too long.
+async fn wait_until<T, E: Debug, F: Future<Output = Result<T, E>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
+    let deadline = tokio::time::Instant::now() + SOON;
+    loop {
+        match ask().await {
+            Ok(value) => return value,
+            Err(state) if tokio::time::Instant::now() > deadline => panic!("waited in vain until {what}: {state:?}"),
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
 }

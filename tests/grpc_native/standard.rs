@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use nomina::wire::pb;
+use rustix::process::Signal;
 use tokio_stream::StreamExt;
 use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
 use tonic_reflection::pb::{v1, v1alpha};
 
-use crate::{Native, assert_refused, service};
+use crate::{Native, assert_refused, service, support::wait::SOON};
 
 const SERVICES: [&str; 3] =
     ["nomina.registry.v1.CatalogService", "nomina.registry.v1.OperatorService", "nomina.registry.v1.RegistryService"];
@@ -73,7 +74,7 @@ async fn reflection_describes_every_service_in_both_versions() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_drain_ends_every_open_stream_and_the_process() {
     let mut native = Native::start().await;
     let request = pb::WatchServiceRequest { key: Some(service("s")), ..Default::default() };
@@ -89,7 +90,7 @@ async fn a_drain_ends_every_open_stream_and_the_process() {
     let mut reflection = reflection.server_reflection_info(open).await.unwrap().into_inner();
 
     let start = Instant::now();
-    native.node.signal("TERM");
+    native.node.signal(Signal::TERM);
     assert_refused(watch.message().await, Code::Unavailable, "");
     assert_refused(beats.message().await, Code::Unavailable, "");
     let ended = reflection.message().await;
@@ -99,6 +100,7 @@ async fn a_drain_ends_every_open_stream_and_the_process() {
     );
     assert_eq!(health.next().await.unwrap().unwrap().status(), ServingStatus::NotServing);
     assert!(health.next().await.is_none());
-    assert_eq!(native.node.ended().await, Some(0));
+    let status = tokio::task::block_in_place(|| native.node.ended(SOON));
+    assert!(status.success());
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nomina::wire::pb::{self, watch_service_response::Event};
 use tonic::{Code, Streaming};
 
-use crate::{Native, assert_refused, connect, in_cluster, instance, map, service, support::wait_until};
+use crate::{Native, assert_refused, connect, in_cluster, instance, map, service, wait_until};
 
 /// A watcher that believes what it is told.
 struct Watcher {

@@ -13,7 +13,7 @@ async fn call(native: &Native, method: &str, message: &impl Message) -> (http::H
     let mut body = vec![0];
     body.extend((message.encoded_len() as u32).to_be_bytes());
     body.extend(message.encode_to_vec());
-    let request = http::Request::post(format!("http://{}/{method}", native.node.http))
+    let request = http::Request::post(format!("http://{}/{method}", native.node.http()))
         .header("content-type", "application/grpc-web+proto")
         .header("x-grpc-web", "1")
         .header("origin", "http://console.example")
@@ -71,10 +71,10 @@ async fn pages_of_named_origins_may_call() {
 async fn other_paths_of_the_http_port_are_untouched() {
     let native = Native::start().await;
     let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
-    let uri = format!("http://{}/nacos/v1/ns/instance/list?serviceName=s", native.node.http);
+    let uri = format!("http://{}/nacos/v1/ns/instance/list?serviceName=s", native.node.http());
     let response = client.get(uri.parse().unwrap()).await.unwrap();
     assert_eq!(response.status(), 200);
-    let uri = format!("http://{}/no/such/path", native.node.http);
+    let uri = format!("http://{}/no/such/path", native.node.http());
     let response = client.get(uri.parse().unwrap()).await.unwrap();
     assert!(response.status().is_client_error() || response.status().is_server_error());
 }

@@ -14,7 +14,9 @@ pub struct Settings {
     pub max_connections: usize,
     /// Largest request body, in bytes. Beyond it the request is refused with 413.
     pub max_body_bytes: usize,
-    /// How long a client may take to send the head of a request, on a kept connection too.
+    /// How long a client may take to send the head of a request, on a new connection and on a kept one; to send its body;
+    /// and to take something of an answer (Linux only). Raised, idlers hold their places longer; lowered, clients on slow
+    /// lines are cut off.
     #[serde(with = "duration")]
     pub header_timeout: Duration,
 }
@@ -43,7 +45,8 @@ impl Section for Settings {
             "header_timeout",
             "a duration from 1s to 1h",
             r#""90s""#,
-            "time for a client to send the head of a request; also how long an idle connection is kept",
+            "time for a client to send the head of a request, to send its body, and to begin to read an answer; also how \
+             long an idle connection is kept",
         ),
     ];
 

@@ -14,6 +14,7 @@ use crate::{
         },
     },
     naming::{self, Registration},
+    push::{Subscribed, UdpSubscription},
     registry::{
         self, InstanceKey, Kind, Limits, Metadata, Publication, ServiceKey, Target, Weight, overlay::OverlayChange,
     },
@@ -54,23 +55,34 @@ pub async fn deregister(State(state): State<api::http::State>, call: Call) -> Re
 /// PUT: lays weight, enabled and metadata over an instance; what is not sent stays.
 pub async fn update(State(state): State<api::http::State>, call: Call) -> Result<Response, Refusal> {
     let params = call.params()?;
-    overlay(&state, &params, enabled(&params)?).await
+    overlay(&state, &call, &params, enabled(&params)?).await
 }
 
 /// PATCH: as PUT, but only `enabled` is read (Nacos).
 pub async fn patch(State(state): State<api::http::State>, call: Call) -> Result<Response, Refusal> {
     let params = call.params()?;
-    overlay(&state, &params, params.boolean("enabled")?).await
+    overlay(&state, &call, &params, params.boolean("enabled")?).await
 }
 
-async fn overlay(state: &api::http::State, params: &Params<'_>, enabled: Option<bool>) -> Result<Response, Refusal> {
+async fn overlay(
+    state: &api::http::State,
+    call: &Call,
+    params: &Params<'_>,
+    enabled: Option<bool>,
+) -> Result<Response, Refusal> {
     let limits = state.naming.limits();
     let (service, target) = (params.service(limits)?, params.target(limits)?);
     let set_metadata: BTreeMap<_, _> = match params.text("metadata") {
         Some(text) => metadata_pairs(text)?.into_iter().collect(),
         None => BTreeMap::new(),
     };
-    let change = OverlayChange { weight: weight(params)?, enabled, set_metadata, ..OverlayChange::default() };
+    let change = OverlayChange {
+        origin: call.origin(),
+        weight: weight(params)?,
+        enabled,
+        set_metadata,
+        ..OverlayChange::default()
+    };
     match state.naming.overlay(service, target, change).await {
         Ok(_) => Ok(ok()),
         Err(naming::Error::Registry(registry::Error::ServiceUnknown(key))) => {
@@ -117,7 +129,21 @@ pub async fn list(State(state): State<api::http::State>, call: Call) -> Result<R
     let service = params.service(limits)?;
     let query = params.list_query(limits)?;
     let clusters = params.raw("clusters").unwrap_or("");
-    let subscribed = false;
+    let udp_port = params.whole("udpPort", 0..=65_535_i64)?.unwrap_or(0);
+    let subscribed = udp_port > 0
+        && matches!(
+            state.push.subscribe(&UdpSubscription {
+                service: &service,
+                clusters_text: clusters,
+                clusters: query.clusters.as_deref(),
+                peer: call.peer,
+                client_ip: params.text("clientIP").unwrap_or(""),
+                udp_port,
+                agent: call.agent(),
+                app: params.text("app").unwrap_or(""),
+            }),
+            Subscribed::Yes
+        );
     let switches = state.naming.switches();
     let frame = Frame {
         clusters,
