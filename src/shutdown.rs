@@ -29,6 +29,15 @@ impl Shutdown {
         tokio::spawn(self.tasks.track_future(task));
     }
 
+    /// Runs `task` on the runtime without waiting for it at the end: for a task that ends when nobody needs it any more.
+    #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
+    pub fn spawn_detached<F>(&self, task: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        tokio::spawn(task);
+    }
+
     /// Completes when the process is told to drain; at once if it already was.
     pub async fn draining(&self) {
         self.drain.cancelled().await;

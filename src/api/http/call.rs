@@ -1,0 +1,204 @@
+//! What a v1 handler gets of a request: parameters, who called, and helpers that read the names common to all paths.
+
+use std::net::SocketAddr;
+
+use axum::{
+    extract::{ConnectInfo, FromRequest, Request},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use http::{HeaderMap, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use super::{State, refusal::Refusal};
+use crate::{
+    registry::{ClusterName, Endpoint, Kind, Limits, Namespace, ServiceKey, Target, select::Query, selector::Labels},
+    wire::http_v1::Params,
+};
+
+/// A request whose body has been read.
+#[derive(Debug)]
+pub struct Call {
+    query: Option<String>,
+    form: Bytes,
+    /// Address of the other end of the connection.
+    pub peer: SocketAddr,
+    /// The headers.
+    pub headers: HeaderMap,
+}
+
+impl FromRequest<State> for Call {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &State) -> Result<Self, Refusal> {
+        let (head, body) = request.into_parts();
+        let limit = state.settings.max_body_bytes;
+        let body = Limited::new(body, limit).collect().await.map_err(|error| {
+            if error.downcast_ref::<LengthLimitError>().is_some() {
+                Refusal::new(
+                    413,
+                    format!("the request body has more than {limit} bytes, the setting http.max_body_bytes"),
+                )
+            } else {
+                Refusal::bad("the request body could not be read")
+            }
+        })?;
+        let body = body.to_bytes();
+        let peer = head.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
+        Ok(Self {
+            query: head.uri.query().map(str::to_owned),
+            form: if is_form(&head.headers) { body } else { Bytes::new() },
+            peer: peer.ok_or_else(|| Refusal::new(500, "the address of the client is not known"))?,
+            headers: head.headers,
+        })
+    }
+}
+
+/// A body without a type counts as a form; one of another type is not looked at.
+fn is_form(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).is_none_or(|value| {
+        let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+        essence.trim_ascii().eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
+    })
+}
+
+impl Call {
+    /// Its parameters.
+    ///
+    /// # Errors
+    /// 400 if they cannot be decoded.
+    pub fn params(&self) -> Result<Params<'_>, Refusal> {
+        Ok(Params::decode(self.query.as_deref(), &self.form)?)
+    }
+
+    /// What the client calls itself: `User-Agent`, else `Client-Version`.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        let text = |name: &str| self.headers.get(name).and_then(|value| value.to_str().ok());
+        text("user-agent").filter(|agent| !agent.is_empty()).or_else(|| text("client-version")).unwrap_or("")
+    }
+}
+
+/// `ok`, to the letter: SDKs compare.
+pub fn ok() -> Response {
+    text("ok")
+}
+
+/// A success in plain text.
+pub fn text(body: impl Into<String>) -> Response {
+    ([(header::CONTENT_TYPE, "text/plain;charset=UTF-8")], body.into()).into_response()
+}
+
+/// A success in JSON that is encoded already.
+pub fn json_bytes(body: impl Into<Bytes>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], body.into()).into_response()
+}
+
+/// A success in JSON.
+pub fn json(value: &serde_json::Value) -> Response {
+    json_bytes(value.to_string())
+}
+
+/// The parameters that name things.
+pub trait Names {
+    /// `namespaceId`.
+    ///
+    /// # Errors
+    /// 400 if it is not allowed.
+    fn namespace(&self, limits: &Limits) -> Result<Namespace, Refusal>;
+
+    /// `serviceName` with `groupName`; a name that holds `@@` is grouped already, and `groupName` does not count then.
+    ///
+    /// # Errors
+    /// 400 if one of them is missing or not allowed.
+    fn service(&self, limits: &Limits) -> Result<ServiceKey, Refusal>;
+
+    /// `clusterName`, or `cluster` if that is blank.
+    ///
+    /// # Errors
+    /// 400 if it is not allowed.
+    fn cluster(&self, limits: &Limits) -> Result<Option<ClusterName>, Refusal>;
+
+    /// `ip` and `port`, both required.
+    ///
+    /// # Errors
+    /// 400 if one of them is missing or not allowed.
+    fn endpoint(&self, limits: &Limits) -> Result<Endpoint, Refusal>;
+
+    /// The instance that `ip`, `port` and perhaps a cluster name.
+    ///
+    /// # Errors
+    /// 400 if one of them is missing or not allowed.
+    fn target(&self, limits: &Limits) -> Result<Target, Refusal>;
+
+    /// `ephemeral`, or `default`.
+    ///
+    /// # Errors
+    /// 400 if it is no truth value.
+    fn kind(&self, default: Kind) -> Result<Kind, Refusal>;
+
+    /// What a list asks for: `clusters` and `healthyOnly`.
+    ///
+    /// # Errors
+    /// 400 if `healthyOnly` is no truth value.
+    fn list_query(&self, limits: &Limits) -> Result<Query, Refusal>;
+}
+
+impl Names for Params<'_> {
+    fn namespace(&self, limits: &Limits) -> Result<Namespace, Refusal> {
+        Ok(limits.namespace(self.raw("namespaceId").unwrap_or(""))?)
+    }
+
+    fn service(&self, limits: &Limits) -> Result<ServiceKey, Refusal> {
+        let namespace = self.namespace(limits)?;
+        let (group, name) = split_service(self.required("serviceName")?, self.raw("groupName").unwrap_or(""))?;
+        Ok(ServiceKey { namespace, group: limits.group(group)?, name: limits.service_name(name)? })
+    }
+
+    fn cluster(&self, limits: &Limits) -> Result<Option<ClusterName>, Refusal> {
+        let text = self.text("clusterName").or_else(|| self.text("cluster")).unwrap_or("");
+        Ok(limits.cluster(text)?)
+    }
+
+    fn endpoint(&self, limits: &Limits) -> Result<Endpoint, Refusal> {
+        let address = self.required("ip")?;
+        let port = self.required_whole("port", 0..=65_535_i64)?;
+        Ok(limits.endpoint(address, port)?)
+    }
+
+    fn target(&self, limits: &Limits) -> Result<Target, Refusal> {
+        Ok(Target { endpoint: self.endpoint(limits)?, cluster: self.cluster(limits)? })
+    }
+
+    fn kind(&self, default: Kind) -> Result<Kind, Refusal> {
+        Ok(match self.boolean("ephemeral")? {
+            Some(true) => Kind::Ephemeral,
+            Some(false) => Kind::Persistent,
+            None => default,
+        })
+    }
+
+    fn list_query(&self, limits: &Limits) -> Result<Query, Refusal> {
+        // A name that cannot exist contributes nothing; it must not turn "these clusters" into "all".
+        let clusters = self
+            .text("clusters")
+            .map(|names| names.split(',').filter_map(|name| limits.cluster(name).ok().flatten()).collect());
+        let healthy_only = self.boolean("healthyOnly")?.unwrap_or(false);
+        Ok(Query { clusters, healthy_only, labels: Labels::new() })
+    }
+}
+
+/// Group and name of a service that is spelt `group@@name`, or `name` beside a group of its own.
+///
+/// # Errors
+/// 400 if one of the halves is empty (Nacos).
+pub fn split_service<'a>(name: &'a str, group: &'a str) -> Result<(&'a str, &'a str), Refusal> {
+    match name.split_once("@@") {
+        None => Ok((group, name)),
+        Some((_, "")) => {
+            Err(Refusal::bad("Param 'serviceName' is illegal, it should be format as 'groupName@@serviceName'"))
+        }
+        Some(("", _)) => Err(Refusal::bad("Param 'serviceName' is illegal, groupName can't be empty")),
+        Some((group, name)) => Ok((group, name)),
+    }
+}

@@ -1,0 +1,56 @@
+//! What stands before every v1 path: operators' limits, and whether this node serves.
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use http::{Method, StatusCode};
+
+use super::refusal::Refusal;
+use crate::readiness::Readiness;
+
+/// Lets a request pass, or answers in its place.
+///
+/// * A path that an operator limited (`limitedUrlMap`) is answered with the status set for it, and nothing else.
+/// * Naming paths are answered 503 unless the naming status is `UP`, or is one that admits the method.
+pub async fn admit(State(state): State<super::State>, request: Request, next: Next) -> Response {
+    let switches = state.naming.switches();
+    let uri = request.extensions().get::<axum::extract::OriginalUri>().map_or(request.uri(), |original| &original.0);
+    if !switches.limited_urls.is_empty() {
+        let whole = format!("{}?{}", uri.path(), uri.query().unwrap_or("null"));
+        if let Some((_, code)) = switches.limited_urls.iter().find(|(prefix, _)| whole.starts_with(prefix.as_str())) {
+            return StatusCode::from_u16(*code).unwrap_or(StatusCode::SERVICE_UNAVAILABLE).into_response();
+        }
+    }
+    if uri.path().starts_with("/nacos/v1/ns/") {
+        let (status, detail) = naming_status(*state.readiness.borrow(), switches.overridden_server_status.as_deref());
+        let passes = match status {
+            "UP" => true,
+            "WRITE_ONLY" => request.method() != Method::GET,
+            "READ_ONLY" => request.method() == Method::GET,
+            _ => false,
+        };
+        // An operator must be able to take the status back.
+        let takes_back = detail.is_none() && uri.path().trim_end_matches('/').ends_with("/switches");
+        if !(passes || takes_back) {
+            let text = match detail {
+                Some(detail) => format!("server is {status}now, detailed error message: {detail}"),
+                None => format!("server is {status}now, please try again later!"),
+            };
+            return Refusal::new(503, text).into_response();
+        }
+    }
+    next.run(request).await
+}
+
+/// The naming status that v1 shows, and why it is so if this node itself says so.
+#[must_use]
+pub fn naming_status(readiness: Readiness, overridden: Option<&str>) -> (&str, Option<&'static str>) {
+    match (readiness, overridden) {
+        (Readiness::Ready, Some(status)) => (status, None),
+        (Readiness::Ready, None) => ("UP", None),
+        (Readiness::Starting, _) => ("STARTING", Some("this node is starting")),
+        (Readiness::Draining, _) => ("DOWN", Some("this node is shutting down; go on at another one")),
+    }
+}

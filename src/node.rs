@@ -1,0 +1,76 @@
+//! The running node: takes the data directory, opens the listeners, serves until it is told to stop, and drains.
+
+use std::{io, sync::Arc};
+
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::{
+    api,
+    clock::Clock,
+    config::Settings,
+    data_dir::{self, DataDir},
+    listen,
+    naming::Naming,
+    readiness::Readiness,
+    registry::RegistryHandle,
+    shutdown::Shutdown,
+    stop::Stop,
+};
+
+/// Why a node cannot start, or ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] data_dir::Error),
+    /// A listener cannot be opened.
+    #[error(transparent)]
+    Listen(#[from] listen::Error),
+    /// The system does not let the process wait for signals.
+    #[error("cannot wait for signals")]
+    Signal(#[source] io::Error),
+}
+
+/// Runs a node until the process is told to stop. Told a second time, it ends at once.
+///
+/// # Errors
+/// [`Error`] if the data directory is in use or a listener cannot be opened; nothing was served then.
+pub async fn run(settings: Settings) -> Result<(), Error> {
+    let mut stop = Stop::listen().map_err(Error::Signal)?;
+    let data = DataDir::open(&settings.server.data_dir)?;
+    let http = listen::bind("server.http", settings.server.http)?;
+    let grpc = listen::bind("server.grpc", settings.server.grpc)?;
+    let shutdown = Shutdown::new();
+    let (ready, readiness) = watch::channel(Readiness::Starting);
+    let registry = RegistryHandle::start(settings.registry.clone(), Clock::start(), &shutdown);
+    let naming = Naming::new(registry, settings.limits.clone());
+    let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);
+    info!(http = local(&http), grpc = local(&grpc), data_dir = %data.path().display(), "node started");
+    let state = api::http::State {
+        naming,
+        readiness,
+        name: settings.server.http.to_string().into(),
+        settings: Arc::new(settings.http.clone()),
+    };
+    let serving = shutdown.clone();
+    shutdown.spawn(async move {
+        api::http::server::serve(api::http::router(&state), http, &settings.http, &serving).await;
+    });
+    ready.send_replace(Readiness::Ready);
+
+    stop.requested().await;
+    ready.send_replace(Readiness::Draining);
+    info!("node draining");
+    shutdown.drain();
+    tokio::select! {
+        left = shutdown.drained(settings.server.drain_timeout) => {
+            if left > 0 {
+                warn!(tasks = left, "drain timeout passed, ending anyway");
+            }
+        }
+        () = stop.requested() => warn!("told to stop again, ending at once"),
+    }
+    info!("node stopped");
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! The registry core: what is registered, who may change it, and when it ends. No network, no wire format.
+//!
+//! All changes go through one apply loop ([`writer`]); readers hold immutable snapshots and never wait.
+
+pub mod apply;
+pub mod command;
+pub mod heartbeat;
+pub mod index;
+pub mod instance;
+pub mod key;
+pub mod lease;
+pub mod lease_table;
+pub mod limits;
+pub mod list;
+pub mod metadata;
+pub mod overlay;
+pub mod select;
+pub mod selector;
+pub mod service;
+pub mod settings;
+pub mod snapshot;
+pub mod store;
+pub mod switches;
+pub mod watches;
+mod writer;
+
+pub use self::{
+    command::{Command, Error, NamespaceCommand, NamespaceInfo, Reply, Selection, ServiceChange, ServiceCommand},
+    instance::{Instance, Kind, Publication, Weight},
+    key::{Address, ClusterName, Endpoint, Group, InstanceKey, Namespace, ServiceKey, ServiceName, Target},
+    limits::Limits,
+    metadata::Metadata,
+    settings::Settings,
+    snapshot::Snapshot,
+    store::{Figures, RegistryHandle},
+};

@@ -1,0 +1,222 @@
+//! The rules by which a command changes a service: (what is, command) → edits, or the reason why not.
+//!
+//! Nothing here reads a clock, waits or writes: a decider that fails, or panics, has changed nothing.
+
+use std::sync::Arc;
+
+use super::{
+    command::{Error, Selection, ServiceChange, ServiceCommand},
+    instance::{IdGenerator, Instance, Kind, Publication},
+    key::{InstanceKey, ServiceKey, Target},
+    lease::{Verdict, judge},
+    lease_table::Due,
+    list::InstanceList,
+    overlay::{Overlay, OverlayChange},
+    service::{Checker, ServiceSettings},
+};
+
+/// A service as a command finds it.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// Its key.
+    pub key: &'a ServiceKey,
+    /// Whether it exists.
+    pub exists: bool,
+    /// Its instances.
+    pub instances: &'a InstanceList,
+    /// What an operator says of it.
+    pub settings: Option<&'a Arc<ServiceSettings>>,
+}
+
+/// What a decider needs beyond the service.
+pub trait Context {
+    /// What an operator had laid over an instance that expired not long ago.
+    fn retained(&self, service: &ServiceKey, instance: &InstanceKey) -> Option<Overlay>;
+
+    /// A number that no instance has had.
+    fn snowflake(&self) -> u64;
+}
+
+/// One step of a change. Steps cannot fail.
+#[derive(Debug, Clone)]
+pub enum Edit {
+    /// Lists the instance in place of the one of the same key; its publisher was heard of just now if `heard`.
+    Put {
+        /// The new state.
+        instance: Instance,
+        /// Whether its lease begins anew.
+        heard: bool,
+    },
+    /// Nothing changes but that the publisher of the instance was heard of just now.
+    Touch(Arc<Instance>),
+    /// Answers with the instance as it is.
+    Show(Arc<Instance>),
+    /// Removes the instance. What an operator laid over it is kept for a while if `retain`.
+    Remove {
+        /// Which one.
+        key: InstanceKey,
+        /// Whether the overlay is kept.
+        retain: bool,
+    },
+    /// Replaces what an operator says of the service, which exists from now on.
+    Settings(Arc<ServiceSettings>),
+    /// Removes the service.
+    Delete,
+}
+
+/// What `command` does to the service in `view`.
+///
+/// # Errors
+/// Why it has no effect.
+pub fn decide(view: View<'_>, command: ServiceCommand, context: &impl Context) -> Result<Vec<Edit>, Error> {
+    match command {
+        ServiceCommand::Register(key, kind, publication) => register(view, key, kind, publication, context),
+        ServiceCommand::Deregister(target, kind) => {
+            let instance = find(view, &target, Some(kind))?;
+            Ok(vec![Edit::Remove { key: instance.key(), retain: false }])
+        }
+        ServiceCommand::Renew(key) => match view.instances.find(&key) {
+            Some(instance) if instance.healthy() => Ok(vec![Edit::Touch(instance.clone())]),
+            Some(instance) => Ok(vec![Edit::Put { instance: instance.with_health(true), heard: true }]),
+            None => Err(unknown(view.key, Target { endpoint: key.endpoint, cluster: Some(key.cluster) })),
+        },
+        ServiceCommand::Overlay(target, change) => {
+            known(view)?;
+            Ok(vec![overlay(find(view, &target, None)?, &change)])
+        }
+        ServiceCommand::OverlayMany(selection, change) => {
+            known(view)?;
+            Ok(chosen(view, &selection).map(|instance| overlay(instance, &change)).collect())
+        }
+        ServiceCommand::SetHealth(target, healthy) => set_health(view, &target, healthy),
+        ServiceCommand::Create(_) if view.exists => Err(Error::ServiceExists(view.key.clone())),
+        ServiceCommand::Create(settings) => Ok(vec![Edit::Settings(Arc::new(settings))]),
+        ServiceCommand::Update(change) => {
+            known(view)?;
+            Ok(vec![Edit::Settings(Arc::new(updated(view, change)))])
+        }
+        ServiceCommand::Delete => {
+            known(view)?;
+            match view.instances.len() {
+                0 => Ok(vec![Edit::Delete]),
+                count => Err(Error::ServiceNotEmpty { service: view.key.clone(), count }),
+            }
+        }
+        ServiceCommand::SetCluster(name, cluster) => {
+            known(view)?;
+            let mut settings = view.settings.map(|shared| ServiceSettings::clone(shared)).unwrap_or_default();
+            settings.clusters.insert(name, cluster);
+            Ok(vec![Edit::Settings(Arc::new(settings))])
+        }
+    }
+}
+
+/// What a lease that is due does to the instance that it keeps listed, looked at once more with the silence of now.
+/// Removal only if `expire`.
+#[must_use]
+pub fn expire(due: &Due, expire: bool) -> Option<Edit> {
+    let instance = &due.held.instance;
+    match judge(instance, due.silence) {
+        Verdict::Gone if expire => Some(Edit::Remove { key: instance.key(), retain: true }),
+        Verdict::Gone | Verdict::Late if instance.healthy() => {
+            Some(Edit::Put { instance: instance.with_health(false), heard: false })
+        }
+        Verdict::Gone | Verdict::Late | Verdict::Keep => None,
+    }
+}
+
+fn register(
+    view: View<'_>,
+    key: InstanceKey,
+    kind: Kind,
+    publication: Publication,
+    context: &impl Context,
+) -> Result<Vec<Edit>, Error> {
+    let present = view.instances.find(&key);
+    let neighbour = present.or_else(|| view.instances.iter().next());
+    if let Some(other) = neighbour
+        && other.kind() != kind
+    {
+        return Err(Error::KindConflict { service: view.key.clone(), present: other.kind(), asked: kind });
+    }
+    let (cluster, metadata) = match neighbour {
+        Some(other) => (key.cluster.shared_with(other.cluster()), publication.metadata.shared_with(other.metadata())),
+        None => (key.cluster, publication.metadata),
+    };
+    let key = InstanceKey { endpoint: key.endpoint, cluster };
+    let publication = Publication { metadata, ..publication };
+    let (overlay, snowflake, lease) = match present {
+        Some(old) => (old.overlay().cloned().unwrap_or_default(), old.snowflake(), old.lease()),
+        None => {
+            let snowflake = match IdGenerator::of(&publication.metadata) {
+                IdGenerator::Simple => None,
+                IdGenerator::Snowflake => Some(context.snowflake()),
+            };
+            (context.retained(view.key, &key).unwrap_or_default(), snowflake, None)
+        }
+    };
+    let instance = Instance::new(key, kind, publication, overlay, snowflake, lease);
+    Ok(vec![match present {
+        Some(old) if old.looks_like(&instance) => Edit::Touch(old.clone()),
+        _ => Edit::Put { instance, heard: true },
+    }])
+}
+
+fn overlay(instance: &Arc<Instance>, change: &OverlayChange) -> Edit {
+    let overlay = instance.overlay().cloned().unwrap_or_default().changed(change);
+    let next = instance.with_overlay(overlay);
+    if instance.looks_like(&next) { Edit::Show(instance.clone()) } else { Edit::Put { instance: next, heard: false } }
+}
+
+fn set_health(view: View<'_>, target: &Target, healthy: bool) -> Result<Vec<Edit>, Error> {
+    known(view)?;
+    let cluster = target.cluster.clone().unwrap_or_default();
+    let checker = view.settings.and_then(|settings| settings.clusters.get(&cluster)).map(|set_up| &set_up.checker);
+    if checker != Some(&Checker::None) {
+        return Err(Error::Checked { service: view.key.clone(), cluster });
+    }
+    let instance = find(view, target, None)?;
+    Ok(vec![if instance.healthy() == healthy {
+        Edit::Show(instance.clone())
+    } else {
+        Edit::Put { instance: instance.with_health(healthy), heard: false }
+    }])
+}
+
+fn updated(view: View<'_>, change: ServiceChange) -> ServiceSettings {
+    let present = view.settings.map(|shared| ServiceSettings::clone(shared)).unwrap_or_default();
+    ServiceSettings {
+        protect_threshold: change.protect_threshold.or(present.protect_threshold),
+        metadata: change.metadata.unwrap_or(present.metadata),
+        selector: change.selector.unwrap_or(present.selector),
+        clusters: present.clusters,
+    }
+}
+
+fn chosen<'a>(view: View<'a>, selection: &'a Selection) -> impl Iterator<Item = &'a Arc<Instance>> {
+    let (all, listed) = match selection {
+        Selection::All(kind) => (Some(*kind), &[][..]),
+        Selection::Listed(targets) => (None, targets.as_slice()),
+    };
+    let every = all.into_iter().flat_map(move |kind| view.instances.iter().filter(move |i| i.kind() == kind));
+    every.chain(
+        listed.iter().filter_map(move |(target, kind)| {
+            view.instances.resolve(target).ok().flatten().filter(|i| i.kind() == *kind)
+        }),
+    )
+}
+
+fn known(view: View<'_>) -> Result<(), Error> {
+    if view.exists { Ok(()) } else { Err(Error::ServiceUnknown(view.key.clone())) }
+}
+
+fn find<'a>(view: View<'a>, target: &Target, kind: Option<Kind>) -> Result<&'a Arc<Instance>, Error> {
+    view.instances
+        .resolve(target)?
+        .filter(|instance| kind.is_none_or(|kind| instance.kind() == kind))
+        .ok_or_else(|| unknown(view.key, target.clone()))
+}
+
+fn unknown(service: &ServiceKey, target: Target) -> Error {
+    Error::InstanceUnknown { service: service.clone(), target }
+}

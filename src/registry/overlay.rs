@@ -1,0 +1,102 @@
+//! What an operator set on an instance, kept apart from what its publisher said.
+//!
+//! Precedence: the overlay wins over every registration and beat until it is reset, or the instance is removed
+//! explicitly. After an expiry it is kept for a stated time, in case the instance comes back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::instance::Weight;
+
+/// An operator's settings of one instance. Empty means: everything as the publisher says.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Overlay {
+    weight: Option<Weight>,
+    enabled: Option<bool>,
+    metadata: BTreeMap<String, String>,
+}
+
+/// One change of an overlay. What is `None` or empty stays as it is.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OverlayChange {
+    /// Forget everything set before, first.
+    pub reset: bool,
+    /// Set the weight.
+    pub weight: Option<Weight>,
+    /// Set whether clients may see the instance.
+    pub enabled: Option<bool>,
+    /// Set these pairs.
+    pub set_metadata: BTreeMap<String, String>,
+    /// Forget what the operator set under these keys; the publisher's own values show again.
+    pub unset_metadata: BTreeSet<String>,
+}
+
+impl Overlay {
+    /// The operator's weight, if set.
+    #[must_use]
+    pub fn weight(&self) -> Option<Weight> {
+        self.weight
+    }
+
+    /// The operator's word on whether clients may see the instance, if given.
+    #[must_use]
+    pub fn enabled(&self) -> Option<bool> {
+        self.enabled
+    }
+
+    /// The operator's pairs.
+    #[must_use]
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.metadata
+    }
+
+    /// Whether nothing is set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.weight.is_none() && self.enabled.is_none() && self.metadata.is_empty()
+    }
+
+    /// This overlay after `change`.
+    #[must_use]
+    pub fn changed(&self, change: &OverlayChange) -> Self {
+        let mut next = if change.reset { Self::default() } else { self.clone() };
+        next.weight = change.weight.or(next.weight);
+        next.enabled = change.enabled.or(next.enabled);
+        next.metadata.retain(|key, _| !change.unset_metadata.contains(key));
+        next.metadata.extend(change.set_metadata.clone());
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_change_leaves_alone_what_it_does_not_name() {
+        let first = Overlay::default().changed(&OverlayChange {
+            enabled: Some(false),
+            set_metadata: pairs(&[("a", "1")]),
+            ..Default::default()
+        });
+        let second = first.changed(&OverlayChange { set_metadata: pairs(&[("b", "2")]), ..Default::default() });
+        assert_eq!(second.enabled(), Some(false));
+        assert_eq!(second.metadata(), &pairs(&[("a", "1"), ("b", "2")]));
+    }
+
+    #[test]
+    fn unset_and_reset_forget() {
+        let overlay = Overlay::default().changed(&OverlayChange {
+            weight: Some(Weight::default()),
+            set_metadata: pairs(&[("a", "1"), ("b", "2")]),
+            ..Default::default()
+        });
+        let unset =
+            overlay.changed(&OverlayChange { unset_metadata: BTreeSet::from(["a".to_owned()]), ..Default::default() });
+        assert_eq!(unset.metadata(), &pairs(&[("b", "2")]));
+        assert!(unset.changed(&OverlayChange { reset: true, ..Default::default() }).is_empty());
+    }
+}

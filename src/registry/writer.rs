@@ -1,0 +1,477 @@
+//! The apply loop: the one writer of the registry.
+//!
+//! It takes commands in batches, lets [`decide`] say what each does, carries the edits out on drafts of the services, and
+//! publishes every draft that changed as one new snapshot before it answers. A command that fails, or whose decider
+//! panics, has left no trace.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, atomic::Ordering},
+};
+
+use arc_swap::ArcSwap;
+use smallvec::SmallVec;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::MissedTickBehavior,
+};
+use tracing::{error, info, warn};
+
+use super::{
+    apply::{Context, Edit, View, decide, expire},
+    command::{Command, Error, NamespaceCommand, Reply, ServiceCommand},
+    heartbeat,
+    index::Index,
+    instance::{Instance, Kind},
+    key::{InstanceKey, Namespace, ServiceKey},
+    lease::{self, Brake, FreezeGuard},
+    lease_table::LeaseTable,
+    list::InstanceList,
+    overlay::Overlay,
+    service::{Service, ServiceSettings},
+    settings::Settings,
+    snapshot::Snapshot,
+    store::{Gauges, Request, Shared},
+    switches::Switches,
+    watches::Watches,
+};
+use crate::clock::{Clock, Mono};
+
+/// Commands of one batch: as many as share one snapshot when they hit one service. More would make the first of a burst
+/// wait longer for its answer (256: 0.3 ms), fewer would publish more often.
+const BATCH: usize = 256;
+
+/// Leases that one look handles before commands get their turn again: about 10 ms of work.
+const EXPIRE_AT_ONCE: usize = 8_192;
+
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    settings: Settings,
+    leases: LeaseTable,
+    guard: FreezeGuard,
+    brake: Brake,
+    revision: u64,
+    wall: u64,
+    snowflake: AtomicSnowflake,
+    retained: HashMap<(ServiceKey, InstanceKey), Retained>,
+    emptied: VecDeque<Emptied>,
+}
+
+/// What an operator had laid over an instance that expired.
+struct Retained {
+    overlay: Overlay,
+    until: Mono,
+}
+
+/// A service that had become empty, with the revision of that moment: if it still has it, it has been empty since.
+struct Emptied {
+    service: Arc<Service>,
+    revision: u64,
+    at: Mono,
+}
+
+/// Numbers for instance ids that grow across restarts: the start in wall milliseconds, shifted, then counted up.
+struct AtomicSnowflake(std::sync::atomic::AtomicU64);
+
+/// A service while a batch changes it.
+struct Draft {
+    service: Arc<Service>,
+    listed: bool,
+    exists: bool,
+    changed: bool,
+    instances: InstanceList,
+    settings: Option<Arc<ServiceSettings>>,
+}
+
+#[derive(Default)]
+struct Drafts {
+    drafts: Vec<Draft>,
+    by_key: HashMap<ServiceKey, usize, ahash::RandomState>,
+}
+
+struct Answer {
+    to: oneshot::Sender<Result<Reply, Error>>,
+    result: Result<Reply, Error>,
+    draft: Option<usize>,
+}
+
+impl Writer {
+    pub(super) fn new(settings: Settings, clock: Clock) -> (Self, Arc<Shared>) {
+        let leases = LeaseTable::default();
+        let now = clock.now();
+        let shared = Arc::new(Shared {
+            index: Arc::new(Index::default()),
+            watches: Arc::new(Watches::default()),
+            namespaces: ArcSwap::default(),
+            switches: ArcSwap::from_pointee(Switches::default()),
+            gauges: Gauges::default(),
+            beats: leases.cells(),
+            clock,
+            absent: Arc::new(Snapshot::default()),
+        });
+        let wall = clock.wall_millis();
+        let writer = Self {
+            guard: FreezeGuard::new(settings.expiry_scan, settings.freeze_tolerance, now),
+            brake: Brake::new(settings.brake()),
+            shared: shared.clone(),
+            settings,
+            leases,
+            revision: 0,
+            wall,
+            snowflake: AtomicSnowflake(std::sync::atomic::AtomicU64::new(wall << 20)),
+            retained: HashMap::new(),
+            emptied: VecDeque::new(),
+        };
+        (writer, shared)
+    }
+
+    /// Runs until every handle is gone.
+    pub(super) async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+        let mut looks = tokio::time::interval(self.settings.expiry_scan);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut more_due = false;
+        loop {
+            tokio::select! {
+                taken = requests.recv_many(&mut batch, BATCH) => {
+                    if taken == 0 {
+                        return;
+                    }
+                    self.apply(batch.drain(..));
+                }
+                _ = looks.tick() => {
+                    let now = self.shared.clock.now();
+                    if let Some(frozen) = self.guard.observe(now) {
+                        let frozen_ms = u64::try_from(frozen.as_millis()).unwrap_or(u64::MAX);
+                        warn!(frozen_ms, "this process did not run, every lease begins anew");
+                        self.shared.gauges.freezes.store(self.guard.freezes(), Ordering::Relaxed);
+                    }
+                    more_due = self.look(now);
+                    self.clean(now);
+                }
+                () = std::future::ready(()), if more_due => {
+                    more_due = self.look(self.shared.clock.now());
+                }
+            }
+        }
+    }
+
+    fn apply(&mut self, batch: impl Iterator<Item = Request>) {
+        let now = self.shared.clock.now();
+        let mut drafts = Drafts::default();
+        let mut answers = Vec::with_capacity(BATCH);
+        for Request { command, reply } in batch {
+            let (result, draft) = match command {
+                Command::Service(key, command) => {
+                    let at = drafts.open(key, &self.shared.index);
+                    (self.apply_to_service(&mut drafts, at, command, now), Some(at))
+                }
+                Command::Namespace(namespace, command) => (self.apply_to_namespaces(namespace, command), None),
+                Command::Switch(change) => {
+                    info!(?change, "switch changed");
+                    self.shared.switches.store(Arc::new(Switches::clone(&self.shared.switches.load()).with(change)));
+                    (Ok(Reply::default()), None)
+                }
+            };
+            answers.push(Answer { to: reply, result, draft });
+        }
+        self.publish(&mut drafts, now);
+        for Answer { to, mut result, draft } in answers {
+            if let (Ok(reply), Some(draft)) = (&mut result, draft.and_then(|at| drafts.drafts.get(at))) {
+                reply.revision = if draft.exists { draft.service.snapshot().revision() } else { 0 };
+            }
+            // Who no longer waits for the answer has still had the change.
+            let _ = to.send(result);
+        }
+    }
+
+    fn apply_to_service(
+        &mut self,
+        drafts: &mut Drafts,
+        at: usize,
+        command: ServiceCommand,
+        now: Mono,
+    ) -> Result<Reply, Error> {
+        let Some(draft) = drafts.drafts.get_mut(at) else { return Err(Error::Internal) };
+        let context = Retention { writer: self, now };
+        let decided = catch_unwind(AssertUnwindSafe(|| decide(draft.view(), command, &context)));
+        let edits = decided.unwrap_or_else(|_| {
+            error!(service = ?draft.service.key(), "a command panicked; nothing was changed");
+            Err(Error::Internal)
+        })?;
+        let mut reply = Reply::default();
+        for edit in edits {
+            self.carry_out(draft, edit, now, &mut reply.instances);
+        }
+        Ok(reply)
+    }
+
+    fn carry_out(&mut self, draft: &mut Draft, edit: Edit, now: Mono, shown: &mut SmallVec<[Arc<Instance>; 1]>) {
+        match edit {
+            Edit::Put { instance, heard } => {
+                let lease = match (instance.lease(), instance.kind()) {
+                    (None, Kind::Ephemeral) => self.leases.open(now),
+                    (lease, Kind::Ephemeral | Kind::Persistent) => lease,
+                };
+                let instance = Arc::new(instance.with_lease(lease));
+                if let Some(lease) = lease {
+                    if heard {
+                        self.shared.beats.beat(lease, now);
+                    }
+                    let limit = (!heartbeat::is_exempt(instance.metadata())).then(|| lease::limit(&instance));
+                    let last = !instance.healthy();
+                    self.leases.hold(lease, draft.service.clone(), instance.clone(), limit, last);
+                }
+                let old = draft.instances.insert(instance.clone());
+                self.recount(old.as_deref(), Some(&instance));
+                draft.exists = true;
+                draft.changed = true;
+                shown.push(instance);
+            }
+            Edit::Touch(instance) => {
+                if let Some(lease) = instance.lease() {
+                    self.shared.beats.beat(lease, now);
+                }
+                shown.push(instance);
+            }
+            Edit::Show(instance) => shown.push(instance),
+            Edit::Remove { key, retain } => {
+                let Some(old) = draft.instances.remove(&key) else { return };
+                if let Some(lease) = old.lease() {
+                    self.leases.close(lease);
+                }
+                let place = (draft.service.key().clone(), key);
+                match old.overlay() {
+                    Some(overlay) if retain => {
+                        let until = now + self.settings.overlay_retention;
+                        self.retained.insert(place, Retained { overlay: overlay.clone(), until });
+                    }
+                    _ => {
+                        self.retained.remove(&place);
+                    }
+                }
+                self.recount(Some(&old), None);
+                draft.changed = true;
+                shown.push(old);
+            }
+            Edit::Settings(settings) => {
+                let same = draft.exists && draft.settings.as_ref() == Some(&settings);
+                draft.changed |= !same;
+                draft.exists = true;
+                draft.settings = Some(settings);
+            }
+            Edit::Delete => {
+                draft.exists = false;
+                draft.changed = true;
+                draft.settings = None;
+            }
+        }
+    }
+
+    fn recount(&self, old: Option<&Instance>, new: Option<&Instance>) {
+        let gauges = &self.shared.gauges;
+        let late = |instance: &&Instance| instance.lease().is_some() && !instance.healthy();
+        move_by(&gauges.instances, old.is_some(), new.is_some());
+        move_by(&gauges.late, old.filter(late).is_some(), new.filter(late).is_some());
+        gauges.leases.store(self.leases.len(), Ordering::Relaxed);
+    }
+
+    fn publish(&mut self, drafts: &mut Drafts, now: Mono) {
+        for draft in drafts.drafts.iter_mut().filter(|draft| draft.changed) {
+            if !draft.exists && !draft.listed {
+                continue;
+            }
+            self.revision += 1;
+            self.wall = self.wall.max(self.shared.clock.wall_millis());
+            draft.instances.shrink();
+            let snapshot = Snapshot::new(self.revision, self.wall, draft.settings.clone(), draft.instances.clone());
+            draft.service.publish(Arc::new(snapshot));
+            let gauges = &self.shared.gauges;
+            match (draft.listed, draft.exists) {
+                (false, true) => self.shared.index.add(draft.service.clone()),
+                (true, false) => self.shared.index.take(draft.service.key()),
+                (true, true) | (false, false) => {}
+            }
+            move_by(&gauges.services, draft.listed, draft.exists);
+            gauges.published.fetch_add(1, Ordering::Relaxed);
+            if draft.exists && draft.instances.is_empty() && draft.settings.is_none() {
+                let service = draft.service.clone();
+                self.emptied.push_back(Emptied { service, revision: self.revision, at: now });
+            }
+            self.shared.watches.notify(draft.service.key(), self.revision);
+        }
+    }
+
+    fn apply_to_namespaces(&self, namespace: Namespace, command: NamespaceCommand) -> Result<Reply, Error> {
+        if namespace == Namespace::default() {
+            return Err(Error::NamespaceReserved);
+        }
+        let mut list = BTreeMap::clone(&self.shared.namespaces.load());
+        match command {
+            NamespaceCommand::Create(info) => {
+                if list.contains_key(&namespace) {
+                    return Err(Error::NamespaceExists(namespace));
+                }
+                list.insert(namespace, info);
+            }
+            NamespaceCommand::Update(info) => match list.get_mut(&namespace) {
+                Some(present) => *present = info,
+                None => return Err(Error::NamespaceUnknown(namespace)),
+            },
+            NamespaceCommand::Delete => {
+                if list.remove(&namespace).is_none() {
+                    return Err(Error::NamespaceUnknown(namespace));
+                }
+            }
+        }
+        self.shared.namespaces.store(Arc::new(list));
+        Ok(Reply::default())
+    }
+
+    /// Ends the leases that are due. Returns whether more are waiting.
+    fn look(&mut self, now: Mono) -> bool {
+        if !self.shared.switches.load().health_check_enabled {
+            return false;
+        }
+        let late = self.shared.gauges.late.load(Ordering::Relaxed);
+        let was_engaged = self.brake.engaged_since().is_some();
+        let held_back = self.brake.holds(late, self.leases.len(), now);
+        let gauges = &self.shared.gauges;
+        gauges.brake_holding.store(usize::from(held_back), Ordering::Relaxed);
+        gauges.brake_engagements.store(self.brake.engagements(), Ordering::Relaxed);
+        match (was_engaged, self.brake.engaged_since().is_some()) {
+            (false, true) => warn!(late, leases = self.leases.len(), "brake engaged, removals are held back"),
+            (true, false) => info!(late, leases = self.leases.len(), "brake released"),
+            (true, true) | (false, false) => {}
+        }
+        let removals = self.settings.expire_instances && !held_back;
+        let due = self.leases.due(now, self.guard.thaw(), removals, EXPIRE_AT_ONCE);
+        let more = due.len() == EXPIRE_AT_ONCE;
+        let mut drafts = Drafts::default();
+        for due in &due {
+            let exempt = due.held.service.snapshot().settings().is_some_and(|s| heartbeat::is_exempt(&s.metadata));
+            let Some(edit) = expire(due, removals).filter(|_| !exempt) else {
+                // Nothing to do before another full period.
+                self.shared.beats.beat(due.lease, now);
+                continue;
+            };
+            let counter = match &edit {
+                Edit::Remove { .. } => &self.shared.gauges.expired,
+                _ => &self.shared.gauges.lapsed,
+            };
+            counter.fetch_add(1, Ordering::Relaxed);
+            let at = drafts.open_service(due.held.service.clone());
+            if let Some(draft) = drafts.drafts.get_mut(at) {
+                self.carry_out(draft, edit, now, &mut SmallVec::new());
+            }
+        }
+        if !due.is_empty() {
+            info!(leases = due.len(), services = drafts.drafts.len(), "leases ended");
+        }
+        self.publish(&mut drafts, now);
+        more
+    }
+
+    /// Removes services that have been empty for long enough, and forgets overlays that were kept for long enough.
+    fn clean(&mut self, now: Mono) {
+        let mut drafts = Drafts::default();
+        while let Some(oldest) = self.emptied.front() {
+            if now.since(oldest.at) < self.settings.empty_service_ttl {
+                break;
+            }
+            let Some(Emptied { service, revision, .. }) = self.emptied.pop_front() else { break };
+            if service.snapshot().revision() == revision {
+                let at = drafts.open_service(service);
+                if let Some(draft) = drafts.drafts.get_mut(at) {
+                    self.carry_out(draft, Edit::Delete, now, &mut SmallVec::new());
+                }
+            }
+        }
+        self.publish(&mut drafts, now);
+        self.retained.retain(|_, kept| kept.until > now);
+    }
+}
+
+impl Draft {
+    fn view(&self) -> View<'_> {
+        View {
+            key: self.service.key(),
+            exists: self.exists,
+            instances: &self.instances,
+            settings: self.settings.as_ref(),
+        }
+    }
+}
+
+impl Drafts {
+    /// The draft of the service of `key`: the one that this batch has, or a new one.
+    fn open(&mut self, key: ServiceKey, index: &Index) -> usize {
+        if let Some(at) = self.by_key.get(&key) {
+            return *at;
+        }
+        match index.find(&key) {
+            Some(service) => self.begin(service, true),
+            None => {
+                let key = index.share(key);
+                self.begin(Arc::new(Service::new(key, Arc::new(Snapshot::default()))), false)
+            }
+        }
+    }
+
+    /// The draft of a service that is listed.
+    fn open_service(&mut self, service: Arc<Service>) -> usize {
+        match self.by_key.get(service.key()) {
+            Some(at) => *at,
+            None => self.begin(service, true),
+        }
+    }
+
+    fn begin(&mut self, service: Arc<Service>, listed: bool) -> usize {
+        let snapshot = service.snapshot();
+        let at = self.drafts.len();
+        self.by_key.insert(service.key().clone(), at);
+        self.drafts.push(Draft {
+            instances: snapshot.instances().clone(),
+            settings: snapshot.settings().cloned(),
+            exists: listed,
+            listed,
+            changed: false,
+            service,
+        });
+        at
+    }
+}
+
+struct Retention<'a> {
+    writer: &'a Writer,
+    now: Mono,
+}
+
+impl Context for Retention<'_> {
+    fn retained(&self, service: &ServiceKey, instance: &InstanceKey) -> Option<Overlay> {
+        let kept = &self.writer.retained;
+        if kept.is_empty() {
+            return None;
+        }
+        kept.get(&(service.clone(), instance.clone()))
+            .filter(|kept| kept.until > self.now)
+            .map(|kept| kept.overlay.clone())
+    }
+
+    fn snowflake(&self) -> u64 {
+        self.writer.snowflake.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+fn move_by(gauge: &std::sync::atomic::AtomicUsize, was: bool, is: bool) {
+    match (was, is) {
+        (false, true) => {
+            gauge.fetch_add(1, Ordering::Relaxed);
+        }
+        (true, false) => {
+            gauge.fetch_sub(1, Ordering::Relaxed);
+        }
+        (true, true) | (false, false) => {}
+    }
+}
