@@ -72,6 +72,7 @@ sections! {
     log: LogSettings,
     registry: crate::registry::Settings,
     limits: crate::registry::Limits,
+    grpc: crate::api::grpc::server::Settings,
     http: crate::api::http::Settings,
 }
 

@@ -9,6 +9,7 @@ pub mod error;
 pub mod listen;
 pub mod naming;
 pub mod node;
+pub mod push;
 pub mod readiness;
 pub mod registry;
 pub mod setting;

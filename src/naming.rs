@@ -6,6 +6,7 @@ mod beat;
 mod error;
 mod operate;
 mod publish;
+mod pulse;
 mod query;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ pub use self::{
     beat::{Beat, BeatResult},
     error::Error,
     publish::Registration,
+    pulse::{Held, Pulse},
     query::{Listing, Page, ServiceFilter, ServicePage},
 };
 use crate::registry::{Figures, Limits, RegistryHandle};

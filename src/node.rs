@@ -3,15 +3,23 @@
 use std::{io, sync::Arc};
 
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tonic::service::Routes;
+use tracing::{error, info, warn};
 
 use crate::{
-    api,
+    api::{
+        self,
+        grpc::{
+            native::{self, NativeApi, NodeFacts},
+            server::with_standard_services,
+        },
+    },
     clock::Clock,
     config::Settings,
     data_dir::{self, DataDir},
     listen,
     naming::Naming,
+    push::subscriber::Subscribers,
     readiness::Readiness,
     registry::RegistryHandle,
     shutdown::Shutdown,
@@ -27,6 +35,9 @@ pub enum Error {
     /// A listener cannot be opened.
     #[error(transparent)]
     Listen(#[from] listen::Error),
+    /// The descriptors for server reflection cannot be read.
+    #[error("the descriptors that were compiled in are broken")]
+    Reflection(#[from] tonic_reflection::server::Error),
     /// The system does not let the process wait for signals.
     #[error("cannot wait for signals")]
     Signal(#[source] io::Error),
@@ -43,19 +54,39 @@ pub async fn run(settings: Settings) -> Result<(), Error> {
     let grpc = listen::bind("server.grpc", settings.server.grpc)?;
     let shutdown = Shutdown::new();
     let (ready, readiness) = watch::channel(Readiness::Starting);
-    let registry = RegistryHandle::start(settings.registry.clone(), Clock::start(), &shutdown);
+    let clock = Clock::start();
+    let registry = RegistryHandle::start(settings.registry.clone(), clock, &shutdown);
     let naming = Naming::new(registry, settings.limits.clone());
     let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);
     info!(http = local(&http), grpc = local(&grpc), data_dir = %data.path().display(), "node started");
+    let native = NativeApi::new(
+        naming.clone(),
+        Subscribers::default(),
+        settings.grpc.clone(),
+        NodeFacts {
+            name: settings.server.http.to_string(),
+            readiness: readiness.clone(),
+            brake: settings.registry.brake(),
+            clock,
+        },
+        shutdown.clone(),
+    );
+    let routes = native.add_to(Routes::default());
+    let routes = with_standard_services(routes, &native::SERVICES, readiness.clone(), &shutdown)?;
     let state = api::http::State {
         naming,
         readiness,
         name: settings.server.http.to_string().into(),
         settings: Arc::new(settings.http.clone()),
     };
+    let router = api::http::router(&state).merge(api::grpc::server::web(routes.clone(), &settings.grpc));
+    let serving = shutdown.clone();
+    shutdown.spawn(async move { api::http::server::serve(router, http, &settings.http, &serving).await });
     let serving = shutdown.clone();
     shutdown.spawn(async move {
-        api::http::server::serve(api::http::router(&state), http, &settings.http, &serving).await;
+        if let Err(error) = api::grpc::server::serve(routes, grpc, &settings.grpc, &serving).await {
+            error!(%error, "the gRPC listener failed");
+        }
     });
     ready.send_replace(Readiness::Ready);
 

@@ -4,6 +4,7 @@
 
 pub mod apply;
 pub mod command;
+pub mod follow;
 pub mod heartbeat;
 pub mod index;
 pub mod instance;

@@ -1,3 +1,14 @@
 //! Wire forms and the registry's values, translated into each other. No I/O.
 
 pub mod http_v1;
+pub mod native;
+
+/// The code generated from `proto/`. Its documentation is that of the protos.
+#[allow(clippy::all, clippy::pedantic, reason = "generated code")]
+pub mod pb {
+    tonic::include_proto!("nomina.registry.v1");
+
+    /// Descriptors of everything that clients may call, encoded as a `google.protobuf.FileDescriptorSet`. For server
+    /// reflection.
+    pub const CLIENT_API: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/client_api.bin"));
+}

@@ -147,6 +147,26 @@ impl Naming {
         }
     }
 
+    /// The first services after `after` that pass `filter`, in key order, until `full` takes no more; and how many pass
+    /// in all. Services that come and go between two calls shift nothing.
+    pub fn services_after(
+        &self,
+        filter: &ServiceFilter<'_>,
+        after: Option<ServiceKey>,
+        mut full: impl FnMut(&Arc<Service>) -> bool,
+    ) -> usize {
+        let passes = |service: &Arc<Service>| filter.test.is_none_or(|test| test(service));
+        let mut rest = self.registry.services(filter.namespace, filter.group);
+        if let Some(after) = after {
+            rest = rest.after(after);
+        }
+        let _ = rest.filter(passes).find(|service| full(service));
+        match filter.test {
+            Some(_) => self.registry.services(filter.namespace, filter.group).filter(passes).count(),
+            None => self.registry.service_count(filter.namespace, filter.group),
+        }
+    }
+
     /// Starts to wait for changes of `service`, which need not exist. Read its first state after this call.
     #[must_use]
     pub fn watch(&self, service: ServiceKey) -> Watch {

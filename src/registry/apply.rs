@@ -186,7 +186,7 @@ fn set_health(view: View<'_>, target: &Target, healthy: bool) -> Result<Vec<Edit
 fn updated(view: View<'_>, change: ServiceChange) -> ServiceSettings {
     let present = view.settings.map(|shared| ServiceSettings::clone(shared)).unwrap_or_default();
     ServiceSettings {
-        protect_threshold: change.protect_threshold.or(present.protect_threshold),
+        protect_threshold: change.protect_threshold.unwrap_or(present.protect_threshold),
         metadata: change.metadata.unwrap_or(present.metadata),
         selector: change.selector.unwrap_or(present.selector),
         clusters: present.clusters,

@@ -64,8 +64,8 @@ pub enum Selection {
 /// New settings of a service. What is `None` stays.
 #[derive(Debug, Clone, Default)]
 pub struct ServiceChange {
-    /// The protect threshold.
-    pub protect_threshold: Option<Threshold>,
+    /// The protect threshold; `Some(None)`: never protected.
+    pub protect_threshold: Option<Option<Threshold>>,
     /// The metadata, whole.
     pub metadata: Option<Metadata>,
     /// The selector.

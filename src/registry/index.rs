@@ -172,6 +172,15 @@ pub struct Walk {
     ended: bool,
 }
 
+impl Walk {
+    /// The same walk, but from the first service after `key` on, which need not exist.
+    #[must_use]
+    pub fn after(mut self, key: ServiceKey) -> Self {
+        self.from = Bound::Excluded(key);
+        self
+    }
+}
+
 impl Iterator for Walk {
     type Item = Arc<Service>;
 
@@ -224,6 +233,8 @@ mod tests {
         assert_eq!(index.walk(&public, None).count(), 3_000);
         assert_eq!(index.count(&public, None), 3_000);
         assert_eq!(index.count(&public, Some(&Group::default())), 1_500);
+        let middle = Limits::default().service_key("", "other", "s1497x").unwrap();
+        assert_eq!(index.walk(&public, None).after(middle).count(), 2);
     }
 
     #[test]

@@ -28,6 +28,19 @@ pub struct OverlayChange {
     pub set_metadata: BTreeMap<String, String>,
     /// Forget what the operator set under these keys; the publisher's own values show again.
     pub unset_metadata: BTreeSet<String>,
+    /// Forget these whole parts, before anything is set.
+    pub unset: Parts,
+}
+
+/// Parts of an overlay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Parts {
+    /// The weight.
+    pub weight: bool,
+    /// Whether clients may see the instance.
+    pub enabled: bool,
+    /// All pairs.
+    pub metadata: bool,
 }
 
 impl Overlay {
@@ -59,6 +72,15 @@ impl Overlay {
     #[must_use]
     pub fn changed(&self, change: &OverlayChange) -> Self {
         let mut next = if change.reset { Self::default() } else { self.clone() };
+        if change.unset.weight {
+            next.weight = None;
+        }
+        if change.unset.enabled {
+            next.enabled = None;
+        }
+        if change.unset.metadata {
+            next.metadata.clear();
+        }
         next.weight = change.weight.or(next.weight);
         next.enabled = change.enabled.or(next.enabled);
         next.metadata.retain(|key, _| !change.unset_metadata.contains(key));

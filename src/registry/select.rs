@@ -18,20 +18,29 @@ pub struct Query {
     pub healthy_only: bool,
     /// The reader's labels, for a service with a label selector.
     pub labels: Labels,
+    /// The instances as they are, for operators: disabled ones too, and neither selector nor protection.
+    pub raw: bool,
 }
 
 impl Query {
+    /// Whether `instance` passes what can be said of it alone: the wanted clusters, and that it is enabled.
+    #[must_use]
+    pub fn admits(&self, instance: &Instance) -> bool {
+        (self.raw || instance.enabled())
+            && self.clusters.as_ref().is_none_or(|clusters| clusters.contains(instance.cluster()))
+    }
+
     /// Whether the answer depends on the snapshot and `healthy_only` alone, so that it can be shared by readers.
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        self.clusters.is_none() && self.labels.is_empty()
+        self.clusters.is_none() && self.labels.is_empty() && !self.raw
     }
 }
 
 /// What a reader gets.
 #[derive(Debug, Clone, Default)]
 pub struct Selected {
-    /// The instances, in the snapshot's order. Disabled ones are never among them.
+    /// The instances, in the snapshot's order. Disabled ones are among them only if the query is raw.
     pub instances: Vec<Arc<Instance>>,
     /// So few were healthy that protection set in: all are to be shown as healthy.
     pub protected: bool,
@@ -44,12 +53,12 @@ pub struct Selected {
 /// that was never given a threshold is never protected (Nacos 2.5, with the ratio of 1.4).
 #[must_use]
 pub fn select(snapshot: &Snapshot, query: &Query) -> Selected {
-    let wanted = |instance: &&Arc<Instance>| {
-        instance.enabled() && query.clusters.as_ref().is_none_or(|clusters| clusters.contains(instance.cluster()))
-    };
-    let mut instances: Vec<_> = snapshot.instances().iter().filter(wanted).cloned().collect();
+    let mut instances: Vec<_> =
+        snapshot.instances().iter().filter(|instance| query.admits(instance)).cloned().collect();
     let mut protected = false;
-    if let Some(settings) = snapshot.settings() {
+    if let Some(settings) = snapshot.settings()
+        && !query.raw
+    {
         if let Selector::Label(expression) = &settings.selector
             && !query.labels.is_empty()
         {

@@ -184,7 +184,7 @@ impl Names for Params<'_> {
             .text("clusters")
             .map(|names| names.split(',').filter_map(|name| limits.cluster(name).ok().flatten()).collect());
         let healthy_only = self.boolean("healthyOnly")?.unwrap_or(false);
-        Ok(Query { clusters, healthy_only, labels: Labels::new() })
+        Ok(Query { clusters, healthy_only, labels: Labels::new(), raw: false })
     }
 }
 

@@ -255,7 +255,7 @@ async fn service_settings_change_apart_from_instances() {
     assert_eq!(unknown, Error::ServiceUnknown(bench.service("s")));
     bench.register("s", 1).await;
     let threshold = Threshold::new(0.5).ok();
-    let change = ServiceChange { protect_threshold: threshold, ..ServiceChange::default() };
+    let change = ServiceChange { protect_threshold: Some(threshold), ..ServiceChange::default() };
     bench.apply("s", ServiceCommand::Update(change)).await.unwrap();
     let snapshot = bench.registry.snapshot(&bench.service("s"));
     assert_eq!(snapshot.settings().unwrap().protect_threshold, threshold);

@@ -1,0 +1,3 @@
+//! Telling subscribers of changes.
+
+pub mod subscriber;
