@@ -55,7 +55,7 @@ pub async fn run(settings: Settings) -> Result<(), Error> {
     let shutdown = Shutdown::new();
     let (ready, readiness) = watch::channel(Readiness::Starting);
     let clock = Clock::start();
-    let registry = RegistryHandle::start(settings.registry.clone(), clock, &shutdown);
+    let registry = RegistryHandle::start(settings.registry.clone(), settings.limits.clone(), clock, &shutdown);
     let naming = Naming::new(registry, settings.limits.clone());
     let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);
     info!(http = local(&http), grpc = local(&grpc), data_dir = %data.path().display(), "node started");

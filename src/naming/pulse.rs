@@ -115,7 +115,7 @@ mod tests {
     };
 
     fn naming() -> Naming {
-        let registry = RegistryHandle::start(Settings::default(), Clock::start(), &Shutdown::new());
+        let registry = RegistryHandle::start(Settings::default(), Limits::default(), Clock::start(), &Shutdown::new());
         Naming::new(registry, Limits::default())
     }
 

@@ -131,6 +131,12 @@ impl Naming {
         self.registry.silence(instance)
     }
 
+    /// How long ago an operator last changed the overlay of `instance`; `None` if it has none.
+    #[must_use]
+    pub fn overlay_age(&self, instance: &Instance) -> Option<Duration> {
+        instance.overlay().map(|overlay| self.registry.now().since(overlay.changed_at()))
+    }
+
     /// A page of the services that pass `filter`, in key order.
     #[must_use]
     pub fn services(&self, filter: &ServiceFilter<'_>, page: Page) -> ServicePage {

@@ -2,18 +2,20 @@
 //!
 //! Nothing here reads a clock, waits or writes: a decider that fails, or panics, has changed nothing.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     command::{Error, Selection, ServiceChange, ServiceCommand},
-    instance::{IdGenerator, Instance, Kind, Publication},
+    instance::{ConnectionId, IdGenerator, Instance, Kind, Publication},
     key::{InstanceKey, ServiceKey, Target},
     lease::{Verdict, judge},
     lease_table::Due,
+    limits::Limits,
     list::InstanceList,
     overlay::{Overlay, OverlayChange},
     service::{Checker, ServiceSettings},
 };
+use crate::clock::Mono;
 
 /// A service as a command finds it.
 #[derive(Debug, Clone, Copy)]
@@ -35,17 +37,27 @@ pub trait Context {
 
     /// A number that no instance has had.
     fn snowflake(&self) -> u64;
+
+    /// Time now.
+    fn now(&self) -> Mono;
+
+    /// The limits of what is stored.
+    fn limits(&self) -> &Limits;
+
+    /// What a connection publishes in a service; `None` if it is not open.
+    fn published(&self, connection: ConnectionId, service: &ServiceKey) -> Option<&[InstanceKey]>;
 }
 
 /// One step of a change. Steps cannot fail.
 #[derive(Debug, Clone)]
 pub enum Edit {
-    /// Lists the instance in place of the one of the same key; its publisher was heard of just now if `heard`.
+    /// Lists the instance in place of the one of the same key. A `beat` keeps it from now on for the period of its lease;
+    /// without one it has the lease that it says, or none.
     Put {
         /// The new state.
         instance: Instance,
-        /// Whether its lease begins anew.
-        heard: bool,
+        /// Whether its lease begins, or begins anew.
+        beat: bool,
     },
     /// Nothing changes but that the publisher of the instance was heard of just now.
     Touch(Arc<Instance>),
@@ -58,6 +70,8 @@ pub enum Edit {
         /// Whether the overlay is kept.
         retain: bool,
     },
+    /// Remembers what a connection publishes in the service.
+    Record(ConnectionId, Vec<InstanceKey>),
     /// Replaces what an operator says of the service, which exists from now on.
     Settings(Arc<ServiceSettings>),
     /// Removes the service.
@@ -73,20 +87,26 @@ pub fn decide(view: View<'_>, command: ServiceCommand, context: &impl Context) -
         ServiceCommand::Register(key, kind, publication) => register(view, key, kind, publication, context),
         ServiceCommand::Deregister(target, kind) => {
             let instance = find(view, &target, Some(kind))?;
-            Ok(vec![Edit::Remove { key: instance.key(), retain: false }])
+            match (instance.has_connection(), instance.lease()) {
+                (false, _) => Ok(vec![Edit::Remove { key: instance.key(), retain: false }]),
+                (true, Some(_)) => Ok(vec![without_lease(instance)]),
+                (true, None) => Err(unknown(view.key, target)),
+            }
         }
+        ServiceCommand::Publish(connection, wanted) => publish(view, connection, wanted, context),
+        ServiceCommand::Withdraw(connection, target) => withdraw(view, connection, &target, context),
         ServiceCommand::Renew(key) => match view.instances.find(&key) {
             Some(instance) if instance.healthy() => Ok(vec![Edit::Touch(instance.clone())]),
-            Some(instance) => Ok(vec![Edit::Put { instance: instance.with_health(true), heard: true }]),
+            Some(instance) => Ok(vec![Edit::Put { instance: instance.with_health(true), beat: true }]),
             None => Err(unknown(view.key, Target { endpoint: key.endpoint, cluster: Some(key.cluster) })),
         },
         ServiceCommand::Overlay(target, change) => {
             known(view)?;
-            Ok(vec![overlay(find(view, &target, None)?, &change)])
+            Ok(vec![overlay(find(view, &target, None)?, &change, context)?])
         }
         ServiceCommand::OverlayMany(selection, change) => {
             known(view)?;
-            Ok(chosen(view, &selection).map(|instance| overlay(instance, &change)).collect())
+            chosen(view, &selection).map(|instance| overlay(instance, &change, context)).collect()
         }
         ServiceCommand::SetHealth(target, healthy) => set_health(view, &target, healthy),
         ServiceCommand::Create(_) if view.exists => Err(Error::ServiceExists(view.key.clone())),
@@ -111,15 +131,22 @@ pub fn decide(view: View<'_>, command: ServiceCommand, context: &impl Context) -
     }
 }
 
+/// What the end of a connection does to the instances of this service that it published.
+#[must_use]
+pub fn close(view: View<'_>, connection: ConnectionId, published: &[InstanceKey]) -> Vec<Edit> {
+    published.iter().filter_map(|key| view.instances.find(key)).map(|i| release(i, connection, true)).collect()
+}
+
 /// What a lease that is due does to the instance that it keeps listed, looked at once more with the silence of now.
-/// Removal only if `expire`.
+/// Removal only if `expire`. An instance that a connection publishes too merely loses the lease.
 #[must_use]
 pub fn expire(due: &Due, expire: bool) -> Option<Edit> {
     let instance = &due.held.instance;
     match judge(instance, due.silence) {
+        Verdict::Gone | Verdict::Late if instance.has_connection() => Some(without_lease(instance)),
         Verdict::Gone if expire => Some(Edit::Remove { key: instance.key(), retain: true }),
         Verdict::Gone | Verdict::Late if instance.healthy() => {
-            Some(Edit::Put { instance: instance.with_health(false), heard: false })
+            Some(Edit::Put { instance: instance.with_health(false), beat: false })
         }
         Verdict::Gone | Verdict::Late | Verdict::Keep => None,
     }
@@ -133,6 +160,65 @@ fn register(
     context: &impl Context,
 ) -> Result<Vec<Edit>, Error> {
     let present = view.instances.find(&key);
+    let instance = published(view, key, kind, publication, context)?;
+    Ok(vec![match present {
+        Some(old) if old.looks_like(&instance) && old.lease().is_some() => Edit::Touch(old.clone()),
+        _ => Edit::Put { instance, beat: kind == Kind::Ephemeral },
+    }])
+}
+
+fn publish(
+    view: View<'_>,
+    connection: ConnectionId,
+    wanted: Vec<(InstanceKey, Publication)>,
+    context: &impl Context,
+) -> Result<Vec<Edit>, Error> {
+    let before = context.published(connection, view.key).ok_or(Error::ConnectionGone)?;
+    let wanted: BTreeMap<_, _> = wanted.into_iter().collect();
+    let keys: Vec<_> = wanted.keys().cloned().collect();
+    let dropped = before.iter().filter(|key| !wanted.contains_key(key)).filter_map(|key| view.instances.find(key));
+    let mut edits: Vec<_> = dropped.map(|instance| release(instance, connection, false)).collect();
+    for (key, publication) in wanted {
+        let present = view.instances.find(&key);
+        let instance = published(view, key, Kind::Ephemeral, publication, context)?.with_connection(connection);
+        edits.push(match present {
+            Some(old) if old.looks_like(&instance) && old.connections().last() == Some(connection) => {
+                Edit::Show(old.clone())
+            }
+            _ => Edit::Put { instance, beat: false },
+        });
+    }
+    edits.push(Edit::Record(connection, keys));
+    Ok(edits)
+}
+
+fn withdraw(
+    view: View<'_>,
+    connection: ConnectionId,
+    target: &Target,
+    context: &impl Context,
+) -> Result<Vec<Edit>, Error> {
+    let before = context.published(connection, view.key).ok_or(Error::ConnectionGone)?;
+    let named = match before {
+        [only] => Some(only.clone()),
+        _ => view.instances.resolve(target)?.map(|instance| instance.key()).filter(|key| before.contains(key)),
+    };
+    let Some(named) = named else { return Err(unknown(view.key, target.clone())) };
+    let rest = before.iter().filter(|key| **key != named).cloned().collect();
+    let mut edits = vec![Edit::Record(connection, rest)];
+    edits.extend(view.instances.find(&named).map(|instance| release(instance, connection, false)));
+    Ok(edits)
+}
+
+/// The instance as a publisher describes it: with the overlay, the id and the publishers that it has already.
+fn published(
+    view: View<'_>,
+    key: InstanceKey,
+    kind: Kind,
+    publication: Publication,
+    context: &impl Context,
+) -> Result<Instance, Error> {
+    let present = view.instances.find(&key);
     let neighbour = present.or_else(|| view.instances.iter().next());
     if let Some(other) = neighbour
         && other.kind() != kind
@@ -145,27 +231,46 @@ fn register(
     };
     let key = InstanceKey { endpoint: key.endpoint, cluster };
     let publication = Publication { metadata, ..publication };
-    let (overlay, snowflake, lease) = match present {
-        Some(old) => (old.overlay().cloned().unwrap_or_default(), old.snowflake(), old.lease()),
+    Ok(match present {
+        Some(old) => {
+            let overlay = old.overlay().cloned().unwrap_or_default();
+            Instance::new(key, kind, publication, overlay, old.snowflake(), old.lease()).with_publishers_of(old)
+        }
         None => {
             let snowflake = match IdGenerator::of(&publication.metadata) {
                 IdGenerator::Simple => None,
                 IdGenerator::Snowflake => Some(context.snowflake()),
             };
-            (context.retained(view.key, &key).unwrap_or_default(), snowflake, None)
+            let overlay = context.retained(view.key, &key).unwrap_or_default();
+            Instance::new(key, kind, publication, overlay, snowflake, None)
         }
-    };
-    let instance = Instance::new(key, kind, publication, overlay, snowflake, lease);
-    Ok(vec![match present {
-        Some(old) if old.looks_like(&instance) => Edit::Touch(old.clone()),
-        _ => Edit::Put { instance, heard: true },
-    }])
+    })
 }
 
-fn overlay(instance: &Arc<Instance>, change: &OverlayChange) -> Edit {
-    let overlay = instance.overlay().cloned().unwrap_or_default().changed(change);
+/// The end of what one connection published: the instance goes, unless another publisher holds it.
+fn release(instance: &Instance, connection: ConnectionId, retain: bool) -> Edit {
+    let next = instance.clone().without_connection(connection);
+    if next.has_connection() || next.lease().is_some() {
+        Edit::Put { instance: next, beat: false }
+    } else {
+        Edit::Remove { key: next.key(), retain }
+    }
+}
+
+/// The end of the beats of an instance that a connection publishes too.
+fn without_lease(instance: &Instance) -> Edit {
+    Edit::Put { instance: instance.clone().with_lease(None), beat: false }
+}
+
+fn overlay(instance: &Arc<Instance>, change: &OverlayChange, context: &impl Context) -> Result<Edit, Error> {
+    let present = instance.overlay().cloned().unwrap_or_default();
+    let overlay = present.changed(change, context.now());
+    if overlay.sets_the_same(&present) {
+        return Ok(Edit::Show(instance.clone()));
+    }
     let next = instance.with_overlay(overlay);
-    if instance.looks_like(&next) { Edit::Show(instance.clone()) } else { Edit::Put { instance: next, heard: false } }
+    context.limits().check_metadata_size(next.metadata())?;
+    Ok(Edit::Put { instance: next, beat: false })
 }
 
 fn set_health(view: View<'_>, target: &Target, healthy: bool) -> Result<Vec<Edit>, Error> {
@@ -179,7 +284,7 @@ fn set_health(view: View<'_>, target: &Target, healthy: bool) -> Result<Vec<Edit
     Ok(vec![if instance.healthy() == healthy {
         Edit::Show(instance.clone())
     } else {
-        Edit::Put { instance: instance.with_health(healthy), heard: false }
+        Edit::Put { instance: instance.with_health(healthy), beat: false }
     }])
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{
-    instance::{Instance, Kind, Publication},
+    instance::{ConnectionId, Instance, Kind, Publication},
     key::{ClusterName, InstanceKey, Namespace, ServiceKey, Target},
     list::Ambiguous,
-    metadata::Metadata,
+    metadata::{Metadata, TooLarge},
     overlay::OverlayChange,
     selector::Selector,
     service::{ClusterSettings, ServiceSettings, Threshold},
@@ -21,6 +21,10 @@ use crate::error::{Classify, Code};
 pub enum Command {
     /// A change of one service or of an instance in it.
     Service(ServiceKey, ServiceCommand),
+    /// A connection begins; only from now on it may publish.
+    Open(ConnectionId),
+    /// A connection has ended; what it alone published is removed.
+    Close(ConnectionId),
     /// A change of the list of namespaces.
     Namespace(Namespace, NamespaceCommand),
     /// A change of a switch.
@@ -30,10 +34,16 @@ pub enum Command {
 /// A change of one service.
 #[derive(Debug, Clone)]
 pub enum ServiceCommand {
-    /// Lists an instance, or replaces what its publisher said of it. Creates the service if it does not exist.
+    /// Lists an instance, or replaces what its publisher said of it. Creates the service if it does not exist. An
+    /// ephemeral instance is kept by beats from now on.
     Register(InstanceKey, Kind, Publication),
-    /// Removes the instance that is meant, if it is of that kind.
+    /// Ends what [`ServiceCommand::Register`] began, if the instance is of that kind. It goes, unless a connection
+    /// publishes it too.
     Deregister(Target, Kind),
+    /// A connection publishes exactly these instances in the service, in place of those it published before.
+    Publish(ConnectionId, Vec<(InstanceKey, Publication)>),
+    /// A connection no longer publishes the instance that is meant; if it publishes one only, that one, whatever is meant.
+    Withdraw(ConnectionId, Target),
     /// Makes a beat-kept instance healthy again.
     Renew(InstanceKey),
     /// Changes what an operator laid over one instance.
@@ -160,6 +170,12 @@ pub enum Error {
     /// The namespace `public` is always there.
     #[error("namespace 'public' is built in and cannot be changed")]
     NamespaceReserved,
+    /// The connection that publishes has ended, or never began.
+    #[error("the connection has ended; what it published is gone")]
+    ConnectionGone,
+    /// Publisher's and operator's metadata together exceed the limit.
+    #[error(transparent)]
+    Metadata(#[from] TooLarge),
     /// Too many commands are waiting.
     #[error("{waiting} changes are waiting to be applied, the setting registry.queue allows no more; try again")]
     Overloaded {
@@ -180,9 +196,9 @@ impl Classify for Error {
             Self::ServiceUnknown(_) | Self::InstanceUnknown { .. } | Self::NamespaceUnknown(_) => Code::NotFound,
             Self::ServiceExists(_) | Self::NamespaceExists(_) => Code::AlreadyExists,
             Self::ServiceNotEmpty { .. } | Self::KindConflict { .. } | Self::Checked { .. } => Code::FailedPrecondition,
-            Self::Ambiguous(_) | Self::NamespaceReserved => Code::InvalidArgument,
+            Self::Ambiguous(_) | Self::NamespaceReserved | Self::Metadata(_) => Code::InvalidArgument,
             Self::Overloaded { .. } => Code::ResourceExhausted,
-            Self::Stopped => Code::Unavailable,
+            Self::Stopped | Self::ConnectionGone => Code::Unavailable,
             Self::Internal => Code::Internal,
         }
     }
@@ -192,6 +208,7 @@ impl Classify for Error {
             Self::Ambiguous(_) => Some("cluster"),
             Self::KindConflict { .. } => Some("ephemeral"),
             Self::NamespaceReserved => Some("namespace"),
+            Self::Metadata(error) => error.field(),
             Self::ServiceUnknown(_)
             | Self::ServiceExists(_)
             | Self::ServiceNotEmpty { .. }
@@ -200,6 +217,7 @@ impl Classify for Error {
             | Self::NamespaceUnknown(_)
             | Self::NamespaceExists(_)
             | Self::Overloaded { .. }
+            | Self::ConnectionGone
             | Self::Stopped
             | Self::Internal => None,
         }

@@ -3,7 +3,7 @@
 //! Immutable; a change makes a new one. When it was last heard of is not here but in the lease table, so that a beat
 //! touches no instance.
 
-use std::fmt;
+use std::{fmt, num::NonZeroU64};
 
 use super::{
     heartbeat::Periods,
@@ -125,19 +125,63 @@ pub struct Instance {
     weight: Weight,
     metadata: Metadata,
     rare: Option<Box<Rare>>,
+    connection: Option<ConnectionId>,
     lease: Option<LeaseId>,
     port: u16,
-    kind: Kind,
-    enabled: bool,
-    healthy: bool,
+    flags: Flags,
+}
+
+/// Three truth values in one byte, because an instance has room for no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Flags(u8);
+
+impl Flags {
+    const PERSISTENT: u8 = 1;
+    const ENABLED: u8 = 2;
+    const HEALTHY: u8 = 4;
+
+    const fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
+    }
+
+    const fn with(self, flag: u8, on: bool) -> Self {
+        if on { Self(self.0 | flag) } else { Self(self.0 & !flag) }
+    }
+}
+
+/// A client connection that publishes instances: they are listed as long as it is open. Unique for the life of the
+/// process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(NonZeroU64);
+
+impl ConnectionId {
+    /// The connection of this number.
+    #[must_use]
+    pub const fn new(number: NonZeroU64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0.get()
+    }
 }
 
 /// What few instances have, kept apart to keep the many small.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Rare {
+    /// Connections that publish it too, from the oldest to the newest but one.
+    older_connections: Vec<ConnectionId>,
     snowflake: Option<u64>,
     app: Option<Box<str>>,
     overlay: Option<Overlaid>,
+}
+
+impl Rare {
+    fn boxed(self) -> Option<Box<Self>> {
+        (self != Self::default()).then(|| Box::new(self))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -163,6 +207,7 @@ impl Instance {
     ) -> Self {
         let Publication { weight, enabled, healthy, metadata, app } = publication;
         let rare = Rare {
+            older_connections: Vec::new(),
             snowflake,
             app,
             overlay: (!overlay.is_empty()).then(|| Overlaid {
@@ -176,26 +221,71 @@ impl Instance {
             address: key.endpoint.address,
             port: key.endpoint.port,
             cluster: key.cluster,
-            kind,
             weight: overlay.weight().unwrap_or(weight),
-            enabled: overlay.enabled().unwrap_or(enabled),
             metadata: metadata.merged_with(overlay.metadata()),
-            healthy,
+            flags: Flags(0)
+                .with(Flags::PERSISTENT, kind == Kind::Persistent)
+                .with(Flags::ENABLED, overlay.enabled().unwrap_or(enabled))
+                .with(Flags::HEALTHY, healthy),
             lease,
-            rare: (rare != Rare::default()).then(|| Box::new(rare)),
+            connection: None,
+            rare: rare.boxed(),
         }
     }
 
     /// The same instance with another health.
     #[must_use]
     pub fn with_health(&self, healthy: bool) -> Self {
-        Self { healthy, ..self.clone() }
+        Self { flags: self.flags.with(Flags::HEALTHY, healthy), ..self.clone() }
     }
 
     /// The same instance with `overlay` in place of the present one.
     #[must_use]
     pub fn with_overlay(&self, overlay: Overlay) -> Self {
-        Self::new(self.key(), self.kind, self.publication(), overlay, self.snowflake(), self.lease)
+        Self::new(self.key(), self.kind(), self.publication(), overlay, self.snowflake(), self.lease)
+            .with_publishers_of(self)
+    }
+
+    /// The same instance, published also by all connections that publish `other`.
+    #[must_use]
+    pub(super) fn with_publishers_of(self, other: &Self) -> Self {
+        other.connections().fold(self, Self::with_connection)
+    }
+
+    /// The same instance, published also by `connection`, from now on the newest.
+    #[must_use]
+    pub(super) fn with_connection(self, connection: ConnectionId) -> Self {
+        let mut next = self.without_connection(connection);
+        if let Some(older) = next.connection.replace(connection) {
+            let mut rare = next.rare.take().unwrap_or_default();
+            rare.older_connections.push(older);
+            next.rare = Some(rare);
+        }
+        next
+    }
+
+    /// The same instance, no longer published by `connection`.
+    #[must_use]
+    pub(super) fn without_connection(mut self, connection: ConnectionId) -> Self {
+        let mut rare = self.rare.take().map_or_else(Rare::default, |rare| *rare);
+        rare.older_connections.retain(|older| *older != connection);
+        if self.connection == Some(connection) {
+            self.connection = rare.older_connections.pop();
+        }
+        self.rare = rare.boxed();
+        self
+    }
+
+    /// The connections that publish it, from the oldest to the newest.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        let older = self.rare.as_ref().map_or(&[][..], |rare| rare.older_connections.as_slice());
+        older.iter().copied().chain(self.connection)
+    }
+
+    /// Whether a connection publishes it.
+    #[must_use]
+    pub fn has_connection(&self) -> bool {
+        self.connection.is_some()
     }
 
     /// The same instance, kept listed by `lease`.
@@ -213,14 +303,14 @@ impl Instance {
                 weight: under.published_weight,
                 enabled: under.published_enabled,
                 metadata: under.published_metadata.clone(),
-                healthy: self.healthy,
+                healthy: self.healthy(),
                 app,
             },
             None => Publication {
                 weight: self.weight,
-                enabled: self.enabled,
+                enabled: self.enabled(),
                 metadata: self.metadata.clone(),
-                healthy: self.healthy,
+                healthy: self.healthy(),
                 app,
             },
         }
@@ -256,7 +346,7 @@ impl Instance {
     /// How it lives.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        self.kind
+        if self.flags.has(Flags::PERSISTENT) { Kind::Persistent } else { Kind::Ephemeral }
     }
 
     /// Its share of traffic, an operator's if there is one.
@@ -268,13 +358,13 @@ impl Instance {
     /// Whether clients may see it: an operator's word if there is one.
     #[must_use]
     pub fn enabled(&self) -> bool {
-        self.enabled
+        self.flags.has(Flags::ENABLED)
     }
 
     /// Whether it is believed to be well.
     #[must_use]
     pub fn healthy(&self) -> bool {
-        self.healthy
+        self.flags.has(Flags::HEALTHY)
     }
 
     /// The publisher's metadata with the operator's laid over it.
@@ -326,12 +416,13 @@ impl Instance {
     /// Whether a reader could tell this instance from `other`, which has the same key.
     #[must_use]
     pub fn looks_like(&self, other: &Self) -> bool {
+        let shown = |rare: &Option<Box<Rare>>| {
+            rare.as_ref().map(|rare| Rare { older_connections: Vec::new(), ..Rare::clone(rare) }).unwrap_or_default()
+        };
         self.weight == other.weight
-            && self.enabled == other.enabled
-            && self.healthy == other.healthy
-            && self.kind == other.kind
+            && self.flags == other.flags
             && self.metadata == other.metadata
-            && self.rare == other.rare
+            && shown(&self.rare) == shown(&other.rare)
     }
 
     fn overlaid(&self) -> Option<&Overlaid> {
@@ -359,6 +450,21 @@ mod tests {
     fn an_instance_is_small() {
         // A million of them make this a promise: 300 bytes of memory an instance leave room for no more.
         assert!(size_of::<Instance>() <= 80, "{}", size_of::<Instance>());
+    }
+
+    #[test]
+    fn the_newest_connection_comes_last_and_the_end_of_one_leaves_the_others() {
+        let limits = Limits::default();
+        let key = InstanceKey { endpoint: limits.endpoint("10.0.0.7", 8080).unwrap(), cluster: ClusterName::default() };
+        let connection = |number| ConnectionId::new(NonZeroU64::new(number).unwrap());
+        let of = |instance: &Instance| instance.connections().map(ConnectionId::number).collect::<Vec<_>>();
+        let instance = Instance::new(key, Kind::Ephemeral, Publication::default(), Overlay::default(), None, None);
+        let instance = [1, 2, 3, 1].into_iter().fold(instance, |i, number| i.with_connection(connection(number)));
+        assert_eq!(of(&instance), [2, 3, 1]);
+        let instance = instance.without_connection(connection(1));
+        assert_eq!(of(&instance), [2, 3]);
+        let instance = instance.without_connection(connection(2)).without_connection(connection(3));
+        assert!(!instance.has_connection() && instance.rare.is_none());
     }
 
     #[test]

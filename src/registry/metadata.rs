@@ -44,10 +44,20 @@ impl Limits {
     {
         let sorted: BTreeMap<String, String> = pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
         let size = sorted.iter().map(|(k, v)| k.len() + v.len()).sum();
-        if size > self.metadata_bytes {
-            return Err(TooLarge { size, limit: self.metadata_bytes });
-        }
+        self.check_size(size)?;
         Ok(pack(&sorted))
+    }
+
+    /// Checks metadata that has been put together from several sources.
+    ///
+    /// # Errors
+    /// [`TooLarge`] if keys and values together exceed `metadata_bytes`.
+    pub fn check_metadata_size(&self, metadata: &Metadata) -> Result<(), TooLarge> {
+        self.check_size(metadata.iter().map(|(k, v)| k.len() + v.len()).sum())
+    }
+
+    fn check_size(&self, size: usize) -> Result<(), TooLarge> {
+        if size > self.metadata_bytes { Err(TooLarge { size, limit: self.metadata_bytes }) } else { Ok(()) }
     }
 }
 

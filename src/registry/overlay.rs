@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::instance::Weight;
+use crate::clock::Mono;
 
 /// An operator's settings of one instance. Empty means: everything as the publisher says.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -13,13 +14,15 @@ pub struct Overlay {
     weight: Option<Weight>,
     enabled: Option<bool>,
     metadata: BTreeMap<String, String>,
+    origin: Box<str>,
+    changed_at: Mono,
 }
 
 /// One change of an overlay. What is `None` or empty stays as it is.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OverlayChange {
-    /// Forget everything set before, first.
-    pub reset: bool,
+    /// Who makes the change: the way in and the address, `http 10.0.0.9`.
+    pub origin: Box<str>,
     /// Set the weight.
     pub weight: Option<Weight>,
     /// Set whether clients may see the instance.
@@ -43,7 +46,30 @@ pub struct Parts {
     pub metadata: bool,
 }
 
+impl Parts {
+    /// The whole overlay.
+    pub const ALL: Self = Self { weight: true, enabled: true, metadata: true };
+}
+
 impl Overlay {
+    /// Who made the last change.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// When the last change was made.
+    #[must_use]
+    pub fn changed_at(&self) -> Mono {
+        self.changed_at
+    }
+
+    /// Whether both set the same, whoever did and whenever.
+    #[must_use]
+    pub fn sets_the_same(&self, other: &Self) -> bool {
+        self.weight == other.weight && self.enabled == other.enabled && self.metadata == other.metadata
+    }
+
     /// The operator's weight, if set.
     #[must_use]
     pub fn weight(&self) -> Option<Weight> {
@@ -68,10 +94,10 @@ impl Overlay {
         self.weight.is_none() && self.enabled.is_none() && self.metadata.is_empty()
     }
 
-    /// This overlay after `change`.
+    /// This overlay after `change`, which is made now.
     #[must_use]
-    pub fn changed(&self, change: &OverlayChange) -> Self {
-        let mut next = if change.reset { Self::default() } else { self.clone() };
+    pub fn changed(&self, change: &OverlayChange, now: Mono) -> Self {
+        let mut next = Self { origin: change.origin.clone(), changed_at: now, ..self.clone() };
         if change.unset.weight {
             next.weight = None;
         }
@@ -99,26 +125,30 @@ mod tests {
 
     #[test]
     fn a_change_leaves_alone_what_it_does_not_name() {
-        let first = Overlay::default().changed(&OverlayChange {
-            enabled: Some(false),
-            set_metadata: pairs(&[("a", "1")]),
-            ..Default::default()
-        });
-        let second = first.changed(&OverlayChange { set_metadata: pairs(&[("b", "2")]), ..Default::default() });
+        let first = Overlay::default().changed(
+            &OverlayChange { enabled: Some(false), set_metadata: pairs(&[("a", "1")]), ..Default::default() },
+            Mono::ZERO,
+        );
+        let second =
+            first.changed(&OverlayChange { set_metadata: pairs(&[("b", "2")]), ..Default::default() }, Mono::ZERO);
         assert_eq!(second.enabled(), Some(false));
         assert_eq!(second.metadata(), &pairs(&[("a", "1"), ("b", "2")]));
     }
 
     #[test]
-    fn unset_and_reset_forget() {
-        let overlay = Overlay::default().changed(&OverlayChange {
+    fn unset_forgets() {
+        let set = OverlayChange {
             weight: Some(Weight::default()),
             set_metadata: pairs(&[("a", "1"), ("b", "2")]),
+            origin: "http 10.0.0.9".into(),
             ..Default::default()
-        });
-        let unset =
-            overlay.changed(&OverlayChange { unset_metadata: BTreeSet::from(["a".to_owned()]), ..Default::default() });
+        };
+        let overlay = Overlay::default().changed(&set, Mono::from_millis(7));
+        assert_eq!((overlay.origin(), overlay.changed_at()), ("http 10.0.0.9", Mono::from_millis(7)));
+        let unset = OverlayChange { unset_metadata: BTreeSet::from(["a".to_owned()]), ..Default::default() };
+        let unset = overlay.changed(&unset, Mono::ZERO);
         assert_eq!(unset.metadata(), &pairs(&[("b", "2")]));
-        assert!(unset.changed(&OverlayChange { reset: true, ..Default::default() }).is_empty());
+        let reset = OverlayChange { unset: Parts::ALL, ..Default::default() };
+        assert!(unset.changed(&reset, Mono::ZERO).is_empty());
     }
 }

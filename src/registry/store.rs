@@ -18,6 +18,7 @@ use super::{
     instance::Instance,
     key::{Group, Namespace, ServiceKey},
     lease_table::BeatCells,
+    limits::Limits,
     service::Service,
     settings::Settings,
     snapshot::Snapshot,
@@ -106,9 +107,9 @@ pub struct RegistryHandle {
 impl RegistryHandle {
     /// Starts an empty registry: spawns its apply loop, which runs until the last handle is dropped.
     #[must_use]
-    pub fn start(settings: Settings, clock: Clock, shutdown: &Shutdown) -> Self {
+    pub fn start(settings: Settings, limits: Limits, clock: Clock, shutdown: &Shutdown) -> Self {
         let (queue, requests) = mpsc::channel(settings.queue);
-        let (writer, shared) = Writer::new(settings, clock);
+        let (writer, shared) = Writer::new(settings, limits, clock);
         shutdown.spawn_detached(writer.run(requests));
         Self { shared, queue }
     }
@@ -123,6 +124,17 @@ impl RegistryHandle {
             mpsc::error::TrySendError::Full(_) => Error::Overloaded { waiting: self.queue.max_capacity() },
             mpsc::error::TrySendError::Closed(_) => Error::Stopped,
         })?;
+        answer.await.unwrap_or(Err(Error::Stopped))
+    }
+
+    /// As [`RegistryHandle::apply`], but waits for a place in the queue: for what must not be refused, such as the end of
+    /// a connection.
+    ///
+    /// # Errors
+    /// Why the command had no effect.
+    pub async fn apply_surely(&self, command: Command) -> Result<Reply, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.queue.send(Request { command, reply }).await.map_err(|_| Error::Stopped)?;
         answer.await.unwrap_or(Err(Error::Stopped))
     }
 

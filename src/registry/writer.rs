@@ -19,14 +19,15 @@ use tokio::{
 use tracing::{error, info, warn};
 
 use super::{
-    apply::{Context, Edit, View, decide, expire},
+    apply::{Context, Edit, View, close, decide, expire},
     command::{Command, Error, NamespaceCommand, Reply, ServiceCommand},
     heartbeat,
     index::Index,
-    instance::{Instance, Kind},
+    instance::{ConnectionId, Instance},
     key::{InstanceKey, Namespace, ServiceKey},
     lease::{self, Brake, FreezeGuard},
     lease_table::LeaseTable,
+    limits::Limits,
     list::InstanceList,
     overlay::Overlay,
     service::{Service, ServiceSettings},
@@ -48,6 +49,8 @@ const EXPIRE_AT_ONCE: usize = 8_192;
 pub(super) struct Writer {
     shared: Arc<Shared>,
     settings: Settings,
+    limits: Limits,
+    connections: HashMap<ConnectionId, Published>,
     leases: LeaseTable,
     guard: FreezeGuard,
     brake: Brake,
@@ -57,6 +60,9 @@ pub(super) struct Writer {
     retained: HashMap<(ServiceKey, InstanceKey), Retained>,
     emptied: VecDeque<Emptied>,
 }
+
+/// What an open connection publishes, by service.
+type Published = HashMap<ServiceKey, Vec<InstanceKey>, ahash::RandomState>;
 
 /// What an operator had laid over an instance that expired.
 struct Retained {
@@ -97,7 +103,7 @@ struct Answer {
 }
 
 impl Writer {
-    pub(super) fn new(settings: Settings, clock: Clock) -> (Self, Arc<Shared>) {
+    pub(super) fn new(settings: Settings, limits: Limits, clock: Clock) -> (Self, Arc<Shared>) {
         let leases = LeaseTable::default();
         let now = clock.now();
         let shared = Arc::new(Shared {
@@ -116,6 +122,8 @@ impl Writer {
             brake: Brake::new(settings.brake()),
             shared: shared.clone(),
             settings,
+            limits,
+            connections: HashMap::new(),
             leases,
             revision: 0,
             wall,
@@ -167,6 +175,14 @@ impl Writer {
                     let at = drafts.open(key, &self.shared.index);
                     (self.apply_to_service(&mut drafts, at, command, now), Some(at))
                 }
+                Command::Open(connection) => {
+                    self.connections.entry(connection).or_default();
+                    (Ok(Reply::default()), None)
+                }
+                Command::Close(connection) => {
+                    self.close(&mut drafts, connection, now);
+                    (Ok(Reply::default()), None)
+                }
                 Command::Namespace(namespace, command) => (self.apply_to_namespaces(namespace, command), None),
                 Command::Switch(change) => {
                     info!(?change, "switch changed");
@@ -207,16 +223,26 @@ impl Writer {
         Ok(reply)
     }
 
+    fn close(&mut self, drafts: &mut Drafts, connection: ConnectionId, now: Mono) {
+        for (service, published) in self.connections.remove(&connection).unwrap_or_default() {
+            let at = drafts.open(service, &self.shared.index);
+            let Some(draft) = drafts.drafts.get_mut(at) else { continue };
+            for edit in close(draft.view(), connection, &published) {
+                self.carry_out(draft, edit, now, &mut SmallVec::new());
+            }
+        }
+    }
+
     fn carry_out(&mut self, draft: &mut Draft, edit: Edit, now: Mono, shown: &mut SmallVec<[Arc<Instance>; 1]>) {
         match edit {
-            Edit::Put { instance, heard } => {
-                let lease = match (instance.lease(), instance.kind()) {
-                    (None, Kind::Ephemeral) => self.leases.open(now),
-                    (lease, Kind::Ephemeral | Kind::Persistent) => lease,
+            Edit::Put { instance, beat } => {
+                let lease = match instance.lease() {
+                    None if beat => self.leases.open(now),
+                    lease => lease,
                 };
                 let instance = Arc::new(instance.with_lease(lease));
                 if let Some(lease) = lease {
-                    if heard {
+                    if beat {
                         self.shared.beats.beat(lease, now);
                     }
                     let limit = (!heartbeat::is_exempt(instance.metadata())).then(|| lease::limit(&instance));
@@ -224,6 +250,9 @@ impl Writer {
                     self.leases.hold(lease, draft.service.clone(), instance.clone(), limit, last);
                 }
                 let old = draft.instances.insert(instance.clone());
+                if let Some(ended) = old.as_ref().and_then(|old| old.lease()).filter(|old| lease != Some(*old)) {
+                    self.leases.close(ended);
+                }
                 self.recount(old.as_deref(), Some(&instance));
                 draft.exists = true;
                 draft.changed = true;
@@ -254,6 +283,14 @@ impl Writer {
                 self.recount(Some(&old), None);
                 draft.changed = true;
                 shown.push(old);
+            }
+            Edit::Record(connection, keys) => {
+                let Some(published) = self.connections.get_mut(&connection) else { return };
+                if keys.is_empty() {
+                    published.remove(draft.service.key());
+                } else {
+                    published.insert(draft.service.key().clone(), keys);
+                }
             }
             Edit::Settings(settings) => {
                 let same = draft.exists && draft.settings.as_ref() == Some(&settings);
@@ -461,6 +498,19 @@ impl Context for Retention<'_> {
 
     fn snowflake(&self) -> u64 {
         self.writer.snowflake.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn now(&self) -> Mono {
+        self.now
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.writer.limits
+    }
+
+    fn published(&self, connection: ConnectionId, service: &ServiceKey) -> Option<&[InstanceKey]> {
+        let published = self.writer.connections.get(&connection)?;
+        Some(published.get(service).map_or(&[], Vec::as_slice))
     }
 }
 

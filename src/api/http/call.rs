@@ -71,6 +71,12 @@ impl Call {
         Ok(Params::decode(self.query.as_deref(), &self.form)?)
     }
 
+    /// Who makes a change, as an overlay remembers it.
+    #[must_use]
+    pub fn origin(&self) -> Box<str> {
+        format!("http {}", self.peer.ip()).into()
+    }
+
     /// What the client calls itself: `User-Agent`, else `Client-Version`.
     #[must_use]
     pub fn agent(&self) -> &str {

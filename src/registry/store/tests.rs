@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::registry::{
     command::{ServiceChange, ServiceCommand},
-    instance::{Kind, Publication, Weight},
+    instance::{ConnectionId, Kind, Publication, Weight},
     key::{InstanceKey, Target},
     limits::Limits,
     overlay::OverlayChange,
@@ -18,7 +18,8 @@ struct Bench {
 
 impl Bench {
     fn new(settings: Settings) -> Self {
-        Self { registry: RegistryHandle::start(settings, Clock::start(), &Shutdown::new()), limits: Limits::default() }
+        let limits = Limits::default();
+        Self { registry: RegistryHandle::start(settings, limits.clone(), Clock::start(), &Shutdown::new()), limits }
     }
 
     fn service(&self, name: &str) -> ServiceKey {
@@ -330,4 +331,114 @@ async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     })
     .await;
     outputs.into_iter().flatten().collect()
+}
+
+fn connection(number: u64) -> ConnectionId {
+    ConnectionId::new(std::num::NonZeroU64::new(number).unwrap())
+}
+
+impl Bench {
+    async fn open(&self, number: u64) {
+        self.registry.apply(Command::Open(connection(number))).await.unwrap();
+    }
+
+    async fn close(&self, number: u64) {
+        self.registry.apply_surely(Command::Close(connection(number))).await.unwrap();
+    }
+
+    async fn publish(&self, number: u64, service: &str, ports: &[u16]) -> Result<Reply, Error> {
+        let wanted = ports.iter().map(|port| (self.instance(*port), Publication::default())).collect();
+        self.apply(service, ServiceCommand::Publish(connection(number), wanted)).await
+    }
+
+    async fn withdraw(&self, number: u64, service: &str, port: u16) -> Result<Reply, Error> {
+        self.apply(service, ServiceCommand::Withdraw(connection(number), self.target(port))).await
+    }
+
+    fn ports(&self, service: &str) -> Vec<u16> {
+        self.listed(service).into_iter().map(|(port, _)| port).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_connection_publishes_replaces_what_it_published_and_goes_with_it() {
+    let bench = Bench::new(Settings::default());
+    bench.open(1).await;
+    for port in [8001, 8002, 8003] {
+        bench.publish(1, "s", &[port]).await.unwrap();
+        assert_eq!(bench.ports("s"), [port]);
+    }
+    bench.publish(1, "s", &[1, 2, 3, 4, 5]).await.unwrap();
+    bench.withdraw(1, "s", 2).await.unwrap();
+    assert_eq!(bench.ports("s"), [1, 3, 4, 5]);
+    bench.publish(1, "s", &[1, 4]).await.unwrap();
+    assert_eq!(bench.ports("s"), [1, 4]);
+    pass(Duration::from_secs(120)).await;
+    assert_eq!(bench.ports("s"), [1, 4]);
+    bench.publish(1, "t", &[7]).await.unwrap();
+    bench.close(1).await;
+    assert_eq!((bench.ports("s"), bench.ports("t")), (vec![], vec![]));
+    assert_eq!(bench.registry.figures().instances, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_record_is_withdrawn_whatever_is_named() {
+    let bench = Bench::new(Settings::default());
+    bench.open(1).await;
+    bench.publish(1, "s", &[1]).await.unwrap();
+    bench.withdraw(1, "s", 9).await.unwrap();
+    assert!(bench.ports("s").is_empty());
+    bench.publish(1, "s", &[1, 2]).await.unwrap();
+    assert!(matches!(bench.withdraw(1, "s", 9).await, Err(Error::InstanceUnknown { .. })));
+    assert_eq!(bench.ports("s"), [1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_published_by_a_connection_that_is_gone() {
+    let bench = Bench::new(Settings::default());
+    assert_eq!(bench.publish(1, "s", &[1]).await.unwrap_err(), Error::ConnectionGone);
+    bench.open(1).await;
+    bench.close(1).await;
+    assert_eq!(bench.publish(1, "s", &[1]).await.unwrap_err(), Error::ConnectionGone);
+    assert!(bench.registry.service(&bench.service("s")).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_one_publisher_leaves_what_another_holds() {
+    let bench = Bench::new(Settings::default());
+    bench.open(1).await;
+    bench.open(2).await;
+    bench.publish(1, "s", &[1]).await.unwrap();
+    bench.publish(2, "s", &[1]).await.unwrap();
+    assert_eq!(bench.ports("s"), [1]);
+    bench.close(1).await;
+    assert_eq!(bench.ports("s"), [1]);
+    bench.register("s", 1).await;
+    bench.close(2).await;
+    assert_eq!(bench.listed("s"), [(1, true)]);
+    bench.open(3).await;
+    bench.publish(3, "s", &[1]).await.unwrap();
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(bench.listed("s"), [(1, true)]);
+    assert_eq!(bench.registry.figures().leases, 0);
+    let deregister = ServiceCommand::Deregister(bench.target(1), Kind::Ephemeral);
+    assert!(matches!(bench.apply("s", deregister.clone()).await, Err(Error::InstanceUnknown { .. })));
+    bench.register("s", 1).await;
+    bench.apply("s", deregister).await.unwrap();
+    assert_eq!(bench.listed("s"), [(1, true)]);
+    bench.close(3).await;
+    assert!(bench.ports("s").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn overlays_cannot_grow_metadata_past_the_limit() {
+    let bench = Bench::new(Settings::default());
+    bench.register("s", 1).await;
+    let set = |key: &str| OverlayChange {
+        set_metadata: BTreeMap::from([(key.to_owned(), "v".repeat(40_000))]),
+        ..OverlayChange::default()
+    };
+    bench.apply("s", ServiceCommand::Overlay(bench.target(1), set("a"))).await.unwrap();
+    let error = bench.apply("s", ServiceCommand::Overlay(bench.target(1), set("b"))).await.unwrap_err();
+    assert!(matches!(error, Error::Metadata(_)), "{error}");
 }

@@ -182,6 +182,8 @@ pub struct View {
     pub protected: bool,
     /// Time since its last beat, if that is to be told.
     pub silence: Option<Duration>,
+    /// Time since an operator last changed its overlay, if that is to be told.
+    pub overlay_age: Option<Duration>,
 }
 
 /// `instance` of `service` for a reader.
@@ -202,7 +204,7 @@ pub fn instance(service: &ServiceKey, instance: &Instance, view: View) -> pb::In
         heartbeat_timeout: Some(duration(periods.timeout)),
         delete_timeout: Some(duration(periods.delete)),
         since_last_beat: view.silence.map(duration),
-        overlay: instance.overlay().map(overlay),
+        overlay: instance.overlay().map(|over| overlay(over, view.overlay_age)),
     }
 }
 
@@ -222,13 +224,13 @@ pub fn metadata(metadata: &Metadata) -> BTreeMap<String, String> {
     metadata.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-fn overlay(overlay: &Overlay) -> pb::InstanceOverlay {
+fn overlay(overlay: &Overlay, age: Option<Duration>) -> pb::InstanceOverlay {
     pb::InstanceOverlay {
         weight: overlay.weight().map(Weight::value),
         enabled: overlay.enabled(),
         metadata: overlay.metadata().clone(),
-        origin: String::new(),
-        age: None,
+        origin: overlay.origin().to_owned(),
+        age: age.map(duration),
     }
 }
 
@@ -236,6 +238,7 @@ fn overlay(overlay: &Overlay) -> pb::InstanceOverlay {
 mod tests {
     use super::*;
     use crate::{
+        clock::Mono,
         registry::heartbeat::Periods,
         wire::native::{At, Shape},
     };
@@ -290,16 +293,13 @@ mod tests {
 
     #[test]
     fn a_masked_field_without_a_value_goes_back_to_the_publisher() {
-        let overlay = Overlay::default().changed(&OverlayChange {
-            weight: Some(Weight::default()),
-            enabled: Some(false),
-            ..Default::default()
-        });
+        let set = OverlayChange { weight: Some(Weight::default()), enabled: Some(false), ..Default::default() };
+        let overlay = Overlay::default().changed(&set, Mono::ZERO);
         let request = pb::UpdateInstanceRequest {
             update_mask: Some(prost_types::FieldMask { paths: vec!["weight".into()] }),
             ..Default::default()
         };
-        let overlay = overlay.changed(&overlay_change(&Limits::default(), request).unwrap());
+        let overlay = overlay.changed(&overlay_change(&Limits::default(), request).unwrap(), Mono::ZERO);
         assert_eq!((overlay.weight(), overlay.enabled()), (None, Some(false)));
     }
 }

@@ -64,7 +64,7 @@ impl<'a> Letters<'a> {
             self.removals.next();
         }
         let mut upserts = Page::new(usize::MAX).after(&removals);
-        let view = View { protected: self.protected, silence: None };
+        let view = View { protected: self.protected, ..View::default() };
         while let Some(next) = self.upserts.clone().next() {
             if upserts.add(instance::instance(self.key, next, view)).is_err() {
                 break;

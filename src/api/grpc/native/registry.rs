@@ -7,7 +7,10 @@ use tonic::{Request, Response, Status, Streaming};
 use super::{NativeApi, outbox::Outbox, refuse};
 use crate::{
     naming::{BeatResult, Registration},
-    registry::{Instance, ServiceKey, overlay::OverlayChange},
+    registry::{
+        Instance, ServiceKey,
+        overlay::{OverlayChange, Parts},
+    },
     wire::{
         native::{
             Shape, duration,
@@ -23,11 +26,21 @@ use crate::{
 const MOST_INSTANCES: usize = 100_000;
 
 impl NativeApi {
+    /// What is told of an instance in an answer that is of this moment.
+    fn told(&self, protected: bool, instance: &Instance) -> View {
+        View { protected, silence: self.naming.silence(instance), overlay_age: self.naming.overlay_age(instance) }
+    }
+
     /// An instance as it is now, in an answer about it alone.
     fn one(&self, service: &ServiceKey, instance: &Instance) -> Option<pb::Instance> {
-        let view = View { protected: false, silence: self.naming.silence(instance) };
+        let view = self.told(false, instance);
         Some(instance::instance(service, instance, view))
     }
+}
+
+/// Who changes an overlay: the way in, and the address if it is known (it is not behind gRPC-Web).
+fn origin<T>(request: &Request<T>) -> Box<str> {
+    request.remote_addr().map_or_else(|| "grpc-web".into(), |peer| format!("grpc {}", peer.ip()).into())
 }
 
 #[tonic::async_trait]
@@ -64,10 +77,12 @@ impl RegistryService for NativeApi {
         &self,
         request: Request<pb::UpdateInstanceRequest>,
     ) -> Result<Response<pb::UpdateInstanceResponse>, Status> {
+        let origin = origin(&request);
         let request = request.into_inner();
         let limits = self.naming.limits();
         let (service, target) = instance::key(limits, request.key.as_ref()).map_err(refuse(Shape::Keyed))?;
         let change = instance::overlay_change(limits, request).map_err(refuse(Shape::Keyed))?;
+        let change = OverlayChange { origin, ..change };
         let (listed, revision) =
             self.naming.overlay(service.clone(), target, change).await.map_err(refuse(Shape::Keyed))?;
         let instance = self.one(&service, &listed);
@@ -78,9 +93,10 @@ impl RegistryService for NativeApi {
         &self,
         request: Request<pb::ResetInstanceOverlayRequest>,
     ) -> Result<Response<pb::ResetInstanceOverlayResponse>, Status> {
+        let origin = origin(&request);
         let key = request.into_inner().key;
         let (service, target) = instance::key(self.naming.limits(), key.as_ref()).map_err(refuse(Shape::Keyed))?;
-        let change = OverlayChange { reset: true, ..OverlayChange::default() };
+        let change = OverlayChange { unset: Parts::ALL, origin, ..OverlayChange::default() };
         let (listed, revision) =
             self.naming.overlay(service.clone(), target, change).await.map_err(refuse(Shape::Keyed))?;
         let instance = self.one(&service, &listed);
@@ -134,9 +150,8 @@ impl RegistryService for NativeApi {
         let all = listing.selected.instances;
         let before = after.map_or(0, |after| all.partition_point(|instance| instance.key() <= after));
         let protected = listing.selected.protected;
-        let view = |instance: &Arc<Instance>| View {
-            protected,
-            silence: if query.raw { self.naming.silence(instance) } else { None },
+        let view = |instance: &Arc<Instance>| {
+            if query.raw { self.told(protected, instance) } else { View { protected, ..View::default() } }
         };
         let mut page = Page::new(most);
         let mut last = None;

@@ -54,23 +54,34 @@ pub async fn deregister(State(state): State<api::http::State>, call: Call) -> Re
 /// PUT: lays weight, enabled and metadata over an instance; what is not sent stays.
 pub async fn update(State(state): State<api::http::State>, call: Call) -> Result<Response, Refusal> {
     let params = call.params()?;
-    overlay(&state, &params, enabled(&params)?).await
+    overlay(&state, &call, &params, enabled(&params)?).await
 }
 
 /// PATCH: as PUT, but only `enabled` is read (Nacos).
 pub async fn patch(State(state): State<api::http::State>, call: Call) -> Result<Response, Refusal> {
     let params = call.params()?;
-    overlay(&state, &params, params.boolean("enabled")?).await
+    overlay(&state, &call, &params, params.boolean("enabled")?).await
 }
 
-async fn overlay(state: &api::http::State, params: &Params<'_>, enabled: Option<bool>) -> Result<Response, Refusal> {
+async fn overlay(
+    state: &api::http::State,
+    call: &Call,
+    params: &Params<'_>,
+    enabled: Option<bool>,
+) -> Result<Response, Refusal> {
     let limits = state.naming.limits();
     let (service, target) = (params.service(limits)?, params.target(limits)?);
     let set_metadata: BTreeMap<_, _> = match params.text("metadata") {
         Some(text) => metadata_pairs(text)?.into_iter().collect(),
         None => BTreeMap::new(),
     };
-    let change = OverlayChange { weight: weight(params)?, enabled, set_metadata, ..OverlayChange::default() };
+    let change = OverlayChange {
+        origin: call.origin(),
+        weight: weight(params)?,
+        enabled,
+        set_metadata,
+        ..OverlayChange::default()
+    };
     match state.naming.overlay(service, target, change).await {
         Ok(_) => Ok(ok()),
         Err(naming::Error::Registry(registry::Error::ServiceUnknown(key))) => {

@@ -23,7 +23,7 @@ use crate::{
 pub async fn set(State(state): State<api::http::State>, call: Call) -> Result<Response, Refusal> {
     let params = call.params()?;
     let set_metadata: BTreeMap<_, _> = metadata_pairs(params.required("metadata")?)?.into_iter().collect();
-    change(&state, &params, OverlayChange { set_metadata, ..OverlayChange::default() }).await
+    change(&state, &params, OverlayChange { origin: call.origin(), set_metadata, ..OverlayChange::default() }).await
 }
 
 /// DELETE: forgets the pairs that an operator set under these keys.
@@ -31,7 +31,7 @@ pub async fn unset(State(state): State<api::http::State>, call: Call) -> Result<
     let params = call.params()?;
     let pairs = metadata_pairs(params.required("metadata")?)?;
     let unset_metadata: BTreeSet<_> = pairs.into_iter().map(|(key, _)| key).collect();
-    change(&state, &params, OverlayChange { unset_metadata, ..OverlayChange::default() }).await
+    change(&state, &params, OverlayChange { origin: call.origin(), unset_metadata, ..OverlayChange::default() }).await
 }
 
 /// Targets as in Nacos 1.4: all of a kind if `consistencyType` names one, else those listed, else none.
