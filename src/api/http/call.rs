@@ -12,8 +12,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::{State, refusal::Refusal};
 use crate::{
+    naming::Page,
     registry::{ClusterName, Endpoint, Kind, Limits, Namespace, ServiceKey, Target, select::Query, selector::Labels},
-    wire::http_v1::Params,
+    wire::http_v1::{ParamError, Params},
 };
 
 /// A request whose body has been read.
@@ -148,6 +149,12 @@ pub trait Names {
     /// # Errors
     /// 400 if `healthyOnly` is no truth value.
     fn list_query(&self, limits: &Limits) -> Result<Query, Refusal>;
+
+    /// `pageNo` and `pageSize`; one that is not sent is taken from `default`, number and size.
+    ///
+    /// # Errors
+    /// 400 if one of them is no whole number, the size is below 1, or one is missing and there is no default.
+    fn page(&self, default: Option<(i64, i64)>) -> Result<Page, Refusal>;
 }
 
 impl Names for Params<'_> {
@@ -191,6 +198,13 @@ impl Names for Params<'_> {
             .map(|names| names.split(',').filter_map(|name| limits.cluster(name).ok().flatten()).collect());
         let healthy_only = self.boolean("healthyOnly")?.unwrap_or(false);
         Ok(Query { clusters, healthy_only, labels: Labels::new(), raw: false })
+    }
+
+    fn page(&self, default: Option<(i64, i64)>) -> Result<Page, Refusal> {
+        let number = self.whole("pageNo", i64::MIN..=i64::MAX)?.or(default.map(|(number, _)| number));
+        let number = number.ok_or(ParamError::Missing("pageNo"))?;
+        let size = self.whole("pageSize", 1..=i64::MAX)?.or(default.map(|(_, size)| size));
+        Ok(Page::new(number, size.ok_or(ParamError::Missing("pageSize"))?)?)
     }
 }
 
