@@ -18,6 +18,7 @@ use crate::{
     config::Settings,
     data_dir::{self, DataDir},
     listen,
+    machine::Machine,
     naming::Naming,
     push::{self, Push},
     readiness::Readiness,
@@ -76,18 +77,18 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     );
     let routes = native.add_to(Routes::default());
     let routes = with_standard_services(routes, &native::SERVICES, readiness.clone(), &shutdown)?;
-    let state = api::http::State {
+    let state = Arc::new(api::http::Gateway {
         naming,
         push,
         readiness,
         name: name.into(),
-        settings: Arc::new(settings.http.clone()),
-        machine: Arc::default(),
-        log: Arc::new(log),
-        metrics: Arc::new(metrics),
+        settings: settings.http.clone(),
+        machine: Machine::default(),
+        log: Box::new(log),
+        metrics,
         requests,
-    };
-    let router = api::http::router(&state).merge(api::grpc::server::web(routes.clone(), &settings.grpc));
+    });
+    let router = api::http::router(&state, api::grpc::server::web(routes.clone()));
     let serving = shutdown.clone();
     shutdown.spawn(async move { api::http::server::serve(router, http, &settings.http, &serving).await });
     let serving = shutdown.clone();

@@ -140,6 +140,18 @@ impl Connection {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
+    /// Waits until the server asks for the body of a request that expects `100-continue`: its handler has begun.
+    ///
+    /// # Errors
+    /// What the system says; another answer than `100`.
+    pub fn continued(&mut self) -> io::Result<()> {
+        while !self.read.ends_with(b"\r\n\r\n") {
+            self.more()?;
+        }
+        let head = std::mem::take(&mut self.read);
+        if head.starts_with(b"HTTP/1.1 100 ") { Ok(()) } else { Err(io::Error::other(format!("{head:?}"))) }
+    }
+
     /// Sends a request and reads the answer.
     #[track_caller]
     pub fn call(&mut self, call: &Call) -> Answer {

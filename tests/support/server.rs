@@ -142,6 +142,17 @@ impl Server {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
+    /// How many connections to the HTTP port the process holds.
+    pub fn open_sockets(&self) -> usize {
+        let local = format!("0100007F:{:04X}", self.http.port());
+        let table = fs::read_to_string(format!("/proc/{}/net/tcp", self.pid())).unwrap();
+        let established = |line: &str| {
+            let mut words = line.split_whitespace();
+            words.nth(1) == Some(&local) && words.nth(1) == Some("01")
+        };
+        table.lines().filter(|line| established(line)).count()
+    }
+
     /// A new connection to the HTTP port.
     pub fn connect(&self) -> Connection {
         Connection::open(self.http)
