@@ -19,6 +19,7 @@ use tokio::{
 use tracing::{error, info, warn};
 
 use super::{
+    appearances::Appearances,
     apply::{Context, Edit, View, close, decide, expire},
     command::{Command, Error, NamespaceCommand, Reply, ServiceCommand},
     heartbeat,
@@ -109,6 +110,7 @@ impl Writer {
         let shared = Arc::new(Shared {
             index: Arc::new(Index::default()),
             watches: Arc::new(Watches::default()),
+            appearances: Appearances::default(),
             namespaces: ArcSwap::default(),
             switches: ArcSwap::from_pointee(Switches::default()),
             gauges: Gauges::default(),
@@ -315,6 +317,7 @@ impl Writer {
     }
 
     fn publish(&mut self, drafts: &mut Drafts, now: Mono) {
+        let mut appearances = Vec::new();
         for draft in drafts.drafts.iter_mut().filter(|draft| draft.changed) {
             if !draft.exists && !draft.listed {
                 continue;
@@ -323,6 +326,10 @@ impl Writer {
             self.wall = self.wall.max(self.shared.clock.wall_millis());
             draft.instances.shrink();
             let snapshot = Snapshot::new(self.revision, self.wall, draft.settings.clone(), draft.instances.clone());
+            let is_present = snapshot.is_present();
+            if draft.service.snapshot().is_present() != is_present {
+                appearances.push(draft.service.key().clone());
+            }
             draft.service.publish(Arc::new(snapshot));
             let gauges = &self.shared.gauges;
             match (draft.listed, draft.exists) {
@@ -337,6 +344,10 @@ impl Writer {
                 self.emptied.push_back(Emptied { service, revision: self.revision, at: now });
             }
             self.shared.watches.notify(draft.service.key(), self.revision);
+        }
+        // After the index has them: who is told of one looks there.
+        for key in appearances {
+            self.shared.appearances.tell(key);
         }
     }
 
