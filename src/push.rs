@@ -1,3 +1,4 @@
 //! Telling subscribers of changes.
 
+pub mod sdk;
 pub mod subscriber;
