@@ -4,13 +4,15 @@ use std::{io, sync::Arc};
 
 use tokio::sync::watch;
 use tonic::service::Routes;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use crate::{
     api::{
         self,
         grpc::{
+            accept,
             native::{self, NativeApi, NodeFacts},
+            sdk::{self, SdkApi},
             server::with_standard_services,
         },
     },
@@ -19,7 +21,7 @@ use crate::{
     data_dir::{self, DataDir},
     listen,
     naming::Naming,
-    push::subscriber::Subscribers,
+    push::{sdk::SdkPush, subscriber::Subscribers},
     readiness::Readiness,
     registry::RegistryHandle,
     shutdown::Shutdown,
@@ -56,12 +58,14 @@ pub async fn run(settings: Settings) -> Result<(), Error> {
     let (ready, readiness) = watch::channel(Readiness::Starting);
     let clock = Clock::start();
     let registry = RegistryHandle::start(settings.registry.clone(), settings.limits.clone(), clock, &shutdown);
+    let subscribers = Subscribers::default();
+    let push = SdkPush::new(registry.clone(), subscribers.clone(), settings.sdk.clone(), shutdown.clone());
     let naming = Naming::new(registry, settings.limits.clone());
     let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);
     info!(http = local(&http), grpc = local(&grpc), data_dir = %data.path().display(), "node started");
     let native = NativeApi::new(
         naming.clone(),
-        Subscribers::default(),
+        subscribers,
         settings.grpc.clone(),
         NodeFacts {
             name: settings.server.http.to_string(),
@@ -72,22 +76,21 @@ pub async fn run(settings: Settings) -> Result<(), Error> {
         shutdown.clone(),
     );
     let routes = native.add_to(Routes::default());
-    let routes = with_standard_services(routes, &native::SERVICES, readiness.clone(), &shutdown)?;
+    let web = with_standard_services(routes.clone(), &native::SERVICES, readiness.clone(), &shutdown)?;
+    let sdk = SdkApi::new(naming.clone(), push, &settings.grpc, readiness.clone(), shutdown.clone());
+    let services = [&native::SERVICES[..], &sdk::SERVICES].concat();
+    let routes = with_standard_services(sdk.add_to(routes), &services, readiness.clone(), &shutdown)?;
     let state = api::http::State {
         naming,
         readiness,
         name: settings.server.http.to_string().into(),
         settings: Arc::new(settings.http.clone()),
     };
-    let router = api::http::router(&state).merge(api::grpc::server::web(routes.clone(), &settings.grpc));
+    let router = api::http::router(&state).merge(api::grpc::server::web(web, &settings.grpc));
     let serving = shutdown.clone();
     shutdown.spawn(async move { api::http::server::serve(router, http, &settings.http, &serving).await });
     let serving = shutdown.clone();
-    shutdown.spawn(async move {
-        if let Err(error) = api::grpc::server::serve(routes, grpc, &settings.grpc, &serving).await {
-            error!(%error, "the gRPC listener failed");
-        }
-    });
+    shutdown.spawn(async move { accept::serve(routes, grpc, &settings.grpc, clock, &serving).await });
     ready.send_replace(Readiness::Ready);
 
     stop.requested().await;

@@ -123,11 +123,6 @@ impl SdkPush {
         &self.hub.settings
     }
 
-    /// Notes that a connection is dropped for silence.
-    pub fn note_dropped(&self) {
-        Counters::add(&self.hub.counters.dropped);
-    }
-
     /// Counts since the process started.
     #[must_use]
     pub fn figures(&self) -> Figures {

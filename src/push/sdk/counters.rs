@@ -16,7 +16,6 @@ pub(super) struct Counters {
     pub(super) oversized: AtomicU64,
     pub(super) held_back: AtomicU64,
     pub(super) bytes: AtomicU64,
-    pub(super) dropped: AtomicU64,
     delay_sum: AtomicU64,
     delay_max: AtomicU64,
 }
@@ -44,8 +43,6 @@ pub struct Figures {
     pub topics: usize,
     /// Connections that watch names now.
     pub name_watchers: usize,
-    /// Connections that were dropped for silence.
-    pub dropped: u64,
     /// Longest time from a change to its acknowledgement, in milliseconds.
     pub delay_max_ms: u64,
     /// All those times together, in milliseconds; divided by `acked` the average.
@@ -75,7 +72,6 @@ impl Counters {
             oversized: self.oversized.load(Relaxed),
             held_back: self.held_back.load(Relaxed),
             bytes: self.bytes.load(Relaxed),
-            dropped: self.dropped.load(Relaxed),
             delay_max_ms: self.delay_max.load(Relaxed),
             delay_sum_ms: self.delay_sum.load(Relaxed),
             topics: 0,

@@ -26,7 +26,7 @@ use super::{
 use crate::{
     clock::Mono,
     push::subscriber::{Protocol, Subscriber},
-    registry::{ServiceKey, select::Query},
+    registry::{ServiceKey, key::excerpt, select::Query},
     wire::sdk::{
         Ack, Message, Pattern, ServiceInfo, client_detection, connect_reset, fragment, notify_subscriber, setup_ack,
     },
@@ -132,6 +132,12 @@ impl Line {
         wake(state);
     }
 
+    /// What the client said of itself.
+    #[must_use]
+    pub fn facts(&self) -> ClientFacts {
+        self.state.lock().facts.clone()
+    }
+
     /// Notes that the client was heard of.
     pub fn heard(&self) {
         self.heard.store(self.hub.now().as_millis(), Ordering::Relaxed);
@@ -189,7 +195,8 @@ impl Line {
         self.hub.info(clusters, last_ref_time, fragment(service, &snapshot, query))
     }
 
-    /// Has the client told of every change of `service` from the answer on that is returned.
+    /// Has the client told of every change of `service` from the answer on that is returned. `app` is the application that
+    /// the request names, if the connection named none.
     ///
     /// # Errors
     /// [`Refusal`] if the connection has ended or has too many subscriptions.
@@ -198,6 +205,7 @@ impl Line {
         service: &ServiceKey,
         clusters: &str,
         query: Query,
+        app: Option<&str>,
     ) -> Result<ServiceInfo, Refusal> {
         let key: TopicKey = (service.clone(), clusters.into());
         let (facts, present) = {
@@ -220,7 +228,7 @@ impl Line {
             Subscriber {
                 address: facts.address,
                 agent: facts.agent,
-                app: facts.app,
+                app: if facts.app.is_empty() { app.map_or_else(|| "unknown".to_owned(), excerpt) } else { facts.app },
                 clusters: clusters.to_owned(),
                 protocol: Protocol::Sdk,
                 since: self.hub.now(),

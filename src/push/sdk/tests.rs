@@ -81,7 +81,7 @@ async fn settle() {
 async fn one_push_at_a_time_and_the_newest_state_wins() {
     let place = place(Settings::default()).await;
     let line = place.push.line();
-    let first = line.subscribe(&service(), "", Query::default()).unwrap();
+    let first = line.subscribe(&service(), "", Query::default(), None).unwrap();
     assert_eq!(place.subscribers.count(), 1);
     settle().await;
     assert!(next(&line).is_none());
@@ -109,7 +109,7 @@ async fn one_push_at_a_time_and_the_newest_state_wins() {
 async fn a_burst_is_merged_and_a_single_change_is_not_delayed() {
     let place = place(Settings::default()).await;
     let line = place.push.line();
-    let _ = line.subscribe(&service(), "", Query::default()).unwrap();
+    let _ = line.subscribe(&service(), "", Query::default(), None).unwrap();
     place.publish(0..1, "").await;
     tokio::time::sleep(Duration::from_millis(1)).await;
     let (_, push) = next(&line).unwrap();
@@ -131,7 +131,7 @@ async fn clusters_come_back_to_the_letter_and_other_clusters_are_not_pushed() {
     let place = place(Settings::default()).await;
     let line = place.push.line();
     let query = Query { clusters: Some(vec![Limits::default().cluster("c1").unwrap().unwrap()]), ..Query::default() };
-    let answer = line.subscribe(&service(), " c1", query).unwrap();
+    let answer = line.subscribe(&service(), " c1", query, None).unwrap();
     assert_eq!(answer.clusters, " c1");
     place.publish(0..3, "c2").await;
     settle().await;
@@ -146,7 +146,7 @@ async fn clusters_come_back_to_the_letter_and_other_clusters_are_not_pushed() {
 async fn a_client_that_never_acknowledges_is_given_up() {
     let place = place(Settings::default()).await;
     let line = place.push.line();
-    let _ = line.subscribe(&service(), "", Query::default()).unwrap();
+    let _ = line.subscribe(&service(), "", Query::default(), None).unwrap();
     place.publish(0..1, "").await;
     let mut sent = 0;
     for _ in 0..60 {
@@ -166,7 +166,7 @@ async fn a_client_that_never_acknowledges_is_given_up() {
 async fn a_refused_push_is_repeated_and_then_left() {
     let place = place(Settings::default()).await;
     let line = place.push.line();
-    let _ = line.subscribe(&service(), "", Query::default()).unwrap();
+    let _ = line.subscribe(&service(), "", Query::default(), None).unwrap();
     place.publish(0..1, "").await;
     let mut sent = 0;
     for _ in 0..20 {
@@ -237,9 +237,9 @@ async fn limits_and_the_end_are_told() {
     let settings = Settings { max_subscriptions: 1, max_patterns: 0, ..Settings::default() };
     let place = place(settings).await;
     let line = place.push.line();
-    let _ = line.subscribe(&service(), "", Query::default()).unwrap();
-    let _ = line.subscribe(&service(), "", Query::default()).unwrap();
-    let refused = line.subscribe(&service(), "a", Query::default()).unwrap_err();
+    let _ = line.subscribe(&service(), "", Query::default(), None).unwrap();
+    let _ = line.subscribe(&service(), "", Query::default(), None).unwrap();
+    let refused = line.subscribe(&service(), "a", Query::default(), None).unwrap_err();
     assert_eq!(refused, Refusal::TooManySubscriptions { most: 1 });
     let pattern = Pattern::parse(&Limits::default(), "a>>b>>c").unwrap();
     let refused = line.watch_names("a>>b>>c", pattern, &BTreeSet::new(), false).unwrap_err();
@@ -254,7 +254,7 @@ async fn empty_pushes_can_be_held_back() {
     let place = place(Settings { hold_empty_pushes: true, ..Settings::default() }).await;
     place.publish(0..2, "").await;
     let line = place.push.line();
-    let _ = line.subscribe(&service(), "", Query::default()).unwrap();
+    let _ = line.subscribe(&service(), "", Query::default(), None).unwrap();
     place.publish(0..0, "").await;
     settle().await;
     assert!(next(&line).is_none());
