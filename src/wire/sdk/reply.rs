@@ -87,7 +87,7 @@ pub enum Extra {
     /// The operation that was asked for.
     Type(String),
     /// The instances of a service.
-    Service(Option<ServiceInfo>),
+    Service(Option<Box<ServiceInfo>>),
     /// Names of services, and how many there are in all.
     Services(usize, Vec<String>),
     /// No configuration has changed.

@@ -58,7 +58,9 @@ fn every_request_of_the_server_has_what_sdks_need() {
 fn every_answer_has_its_three_results() {
     let fault = || Fault { code: error_codes::INVALID, message: "no".to_owned() };
     for kind in Kind::ALL {
-        for reply in [Reply::ok(kind, Extra::None), Reply::failed(kind, fault(), Extra::Service(Some(info())))] {
+        for reply in
+            [Reply::ok(kind, Extra::None), Reply::failed(kind, fault(), Extra::Service(Some(Box::new(info()))))]
+        {
             let code = reply.code();
             let (name, value) = body(reply.into_message("9"));
             assert_eq!(name, kind.response());
@@ -75,7 +77,7 @@ fn every_answer_has_its_three_results() {
 
 #[test]
 fn a_service_that_does_not_exist_has_the_full_form() {
-    let (_, value) = body(Reply::ok(Kind::SubscribeService, Extra::Service(Some(info()))).into_message(""));
+    let (_, value) = body(Reply::ok(Kind::SubscribeService, Extra::Service(Some(Box::new(info())))).into_message(""));
     assert_eq!(
         value["serviceInfo"],
         json!({

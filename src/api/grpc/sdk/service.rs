@@ -38,7 +38,7 @@ impl Inner {
         let clusters = self.clusters(&request.cluster).map_err(|error| refuse(kind, &error, nothing()))?;
         let query = Query { clusters, healthy_only, ..Query::default() };
         let info = connection.line().info(&service, &request.cluster, &query);
-        Ok(Reply::ok(kind, Extra::Service(Some(info))))
+        Ok(Reply::ok(kind, Extra::Service(Some(Box::new(info)))))
     }
 
     /// `SubscribeServiceRequest`.
@@ -70,7 +70,7 @@ impl Inner {
             line.unsubscribe(&service, &clusters);
             line.info(&service, &clusters, &query)
         };
-        Ok(Reply::ok(kind, Extra::Service(Some(info))))
+        Ok(Reply::ok(kind, Extra::Service(Some(Box::new(info)))))
     }
 
     /// `ServiceListRequest`.
@@ -101,11 +101,13 @@ impl Inner {
     fn nothing(&self, group: &str, name: &str, clusters: &str) -> Extra {
         let limits = self.naming.limits();
         let named = limits.service_key("", group, name).or_else(|_| limits.service_key("", "", "unknown"));
-        Extra::Service(named.ok().map(|service: ServiceKey| ServiceInfo {
-            clusters: crate::registry::key::excerpt(clusters),
-            last_ref_time: self.naming.wall_millis(),
-            cache_millis: self.naming.switches().push_cache_millis,
-            fragment: fragment(&service, &Snapshot::default(), &Query::default()),
+        Extra::Service(named.ok().map(|service: ServiceKey| {
+            Box::new(ServiceInfo {
+                clusters: crate::registry::key::excerpt(clusters),
+                last_ref_time: self.naming.wall_millis(),
+                cache_millis: self.naming.switches().push_cache_millis,
+                fragment: fragment(&service, &Snapshot::default(), &Query::default()),
+            })
         }))
     }
 }
