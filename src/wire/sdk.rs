@@ -33,6 +33,14 @@ pub mod pb {
     tonic::include_proto!("_");
 }
 
+/// Decodes a message as it comes off the wire, envelope and body; for tests with arbitrary input.
+pub fn probe_payload(bytes: &[u8]) {
+    let Ok(payload) = <pb::Payload as prost::Message>::decode(bytes) else { return };
+    let name = payload.metadata.map(|metadata| metadata.r#type).unwrap_or_default();
+    let body = payload.body.map(|body| body.value).unwrap_or_default();
+    probe(&name, &body);
+}
+
 /// Decodes a body of the type that `name` names, as a server does; for tests with arbitrary input. Whatever comes, it
 /// answers or refuses, and never panics.
 pub fn probe(name: &str, body: &[u8]) {

@@ -137,6 +137,17 @@ proptest! {
     }
 
     #[test]
+    fn no_payload_panics(at in 0..Kind::ALL.len(), body in any_json(), cut: usize, flip: (usize, u8)) {
+        let mut bytes = Message::new(Kind::ALL[at].request(), &body.to_string()).framed().concat().split_off(UNARY_PREFIX);
+        probe_payload(&bytes);
+        let length = bytes.len();
+        bytes[flip.0 % length] ^= flip.1;
+        probe_payload(&bytes);
+        bytes.truncate(cut % length);
+        probe_payload(&bytes);
+    }
+
+    #[test]
     fn no_json_panics(at in 0..Kind::ALL.len(), body in any_json()) {
         probe(Kind::ALL[at].request(), body.to_string().as_bytes());
     }
