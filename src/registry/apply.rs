@@ -12,7 +12,7 @@ use super::{
     lease::{Verdict, judge},
     lease_table::Due,
     limits::Limits,
-    list::InstanceList,
+    list::{Ambiguous, InstanceList},
     overlay::{Overlay, OverlayChange},
     service::{Checker, ServiceSettings},
 };
@@ -202,13 +202,29 @@ fn withdraw(
     let before = context.published(connection, view.key).ok_or(Error::ConnectionGone)?;
     let named = match before {
         [only] => Some(only.clone()),
-        _ => view.instances.resolve(target)?.map(|instance| instance.key()).filter(|key| before.contains(key)),
+        _ => meant(before, target)?,
     };
     let Some(named) = named else { return Err(unknown(view.key, target.clone())) };
     let rest = before.iter().filter(|key| **key != named).cloned().collect();
     let mut edits = vec![Edit::Record(connection, rest)];
     edits.extend(view.instances.find(&named).map(|instance| release(instance, connection, false)));
     Ok(edits)
+}
+
+/// Which of `keys`, those of one publisher, `target` means: the rule of [`InstanceList::resolve`] among them alone.
+fn meant(keys: &[InstanceKey], target: &Target) -> Result<Option<InstanceKey>, Error> {
+    let named = |key: &&InstanceKey| key.cluster == target.cluster.clone().unwrap_or_default();
+    let found: Vec<_> = keys.iter().filter(|key| key.endpoint == target.endpoint).collect();
+    match (found.iter().copied().find(named), found.as_slice()) {
+        (Some(key), _) => Ok(Some(key.clone())),
+        (None, []) => Ok(None),
+        (None, _) if target.cluster.is_some() => Ok(None),
+        (None, [only]) => Ok(Some((*only).clone())),
+        (None, several) => {
+            let clusters = several.iter().map(|key| key.cluster.clone()).collect();
+            Err(Ambiguous { endpoint: target.endpoint.clone(), clusters }.into())
+        }
+    }
 }
 
 /// The instance as a publisher describes it: with the overlay, the id and the publishers that it has already.

@@ -1,13 +1,9 @@
-//! The gRPC listener: which services stand on it, its limits, and how it ends.
+//! The gRPC port: its limits, the standard services on it, and the same services as gRPC-Web on the HTTP port.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpListener;
-use tonic::{
-    service::Routes,
-    transport::{Server, server::TcpIncoming},
-};
+use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_web::GrpcWebLayer;
 use tower::util::MapResponseLayer;
@@ -31,6 +27,11 @@ pub struct Settings {
     /// Most calls that one connection may have open at once, streams included: the bound for what one connection can make
     /// the server hold. A client beyond it waits.
     pub max_streams: u32,
+    /// Connections that may be open at once; further ones are closed at once. Each costs about 15 KiB.
+    pub max_connections: usize,
+    /// Connections that may be open at once from one address; further ones are closed at once. Lower it where no proxy
+    /// stands before many clients.
+    pub max_connections_per_address: usize,
     /// Most handles that one stream of beats may declare. Each costs about 100 bytes; one more is answered with INVALID.
     pub max_beat_handles: usize,
     /// Silence of a connection after which the server pings it. Raised: a dead client holds its streams longer; lowered:
@@ -47,6 +48,8 @@ impl Default for Settings {
         Self {
             max_message_bytes: 10 * 1024 * 1024,
             max_streams: 1_024,
+            max_connections: 65_536,
+            max_connections_per_address: 65_536,
             max_beat_handles: 1_048_576,
             ping_interval: Duration::from_secs(20),
             ping_timeout: Duration::from_secs(10),
@@ -67,6 +70,18 @@ impl Section for Settings {
             "a whole number from 1 to 1000000",
             "1024",
             "most calls that one connection may have open at once",
+        ),
+        Setting::new(
+            "max_connections",
+            "a whole number from 1 to 1000000",
+            "65536",
+            "connections that may be open at once; further ones are closed",
+        ),
+        Setting::new(
+            "max_connections_per_address",
+            "a whole number from 1 to 1000000",
+            "65536",
+            "connections that may be open at once from one address; further ones are closed",
         ),
         Setting::new(
             "max_beat_handles",
@@ -92,6 +107,9 @@ impl Section for Settings {
         let range = "it is out of range";
         Problem::unless((65_536..=1_073_741_824).contains(&self.max_message_bytes), "max_message_bytes", range)?;
         Problem::unless((1..=1_000_000).contains(&self.max_streams), "max_streams", range)?;
+        Problem::unless((1..=1_000_000).contains(&self.max_connections), "max_connections", range)?;
+        let each = self.max_connections_per_address;
+        Problem::unless((1..=1_000_000).contains(&each), "max_connections_per_address", range)?;
         Problem::unless(self.max_beat_handles <= 16_777_216, "max_beat_handles", range)?;
         for (key, value) in [("ping_interval", self.ping_interval), ("ping_timeout", self.ping_timeout)] {
             Problem::unless((Duration::from_secs(1)..=Duration::from_secs(3_600)).contains(&value), key, range)?;
@@ -122,26 +140,6 @@ pub fn with_standard_services(
         .add_service(health)
         .add_service(EndOnDrain::new(reflection().build_v1()?, shutdown.token()))
         .add_service(EndOnDrain::new(reflection().build_v1alpha()?, shutdown.token())))
-}
-
-/// Serves `routes` on `listener` until the drain starts, and then until every open call has ended.
-///
-/// # Errors
-/// Those of the listener.
-pub async fn serve(
-    routes: Routes,
-    listener: TcpListener,
-    settings: &Settings,
-    shutdown: &Shutdown,
-) -> Result<(), tonic::transport::Error> {
-    Server::builder()
-        .max_concurrent_streams(settings.max_streams)
-        .http2_keepalive_interval(Some(settings.ping_interval))
-        .http2_keepalive_timeout(Some(settings.ping_timeout))
-        .layer(MapResponseLayer::new(reply::complete::<tonic::body::Body>))
-        .add_routes(routes.prepare())
-        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), shutdown.draining())
-        .await
 }
 
 /// The same services as gRPC-Web, to be merged into the router of the HTTP port.
