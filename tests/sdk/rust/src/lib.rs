@@ -17,7 +17,6 @@ pub fn props(server: &str, namespace: &str) -> ClientProps {
         .load_cache_at_start(false)
         .naming_push_empty_protection(false)
         .cache_dir(std::env::temp_dir().join(format!("nomina-sdk-rust-{}", std::process::id())))
-        .max_retries(5)
 }
 
 pub async fn connect(props: ClientProps) -> nacos_sdk::api::error::Result<NamingService> {
@@ -38,11 +37,15 @@ pub fn ports(instances: &[ServiceInstance]) -> Vec<i32> {
 #[derive(Default)]
 pub struct Told {
     events: Mutex<Vec<Vec<ServiceInstance>>>,
-    /// Called for each event too.
-    pub also: Option<fn(&[ServiceInstance])>,
+    also: Option<fn(&[ServiceInstance])>,
 }
 
 impl Told {
+    /// One that is called for each event too.
+    pub fn also(call: fn(&[ServiceInstance])) -> Self {
+        Self { also: Some(call), ..Self::default() }
+    }
+
     /// All that it was told.
     ///
     /// # Panics

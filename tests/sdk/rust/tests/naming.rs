@@ -81,7 +81,8 @@ async fn told_of_the_change(told: &Told) {
 #[tokio::test]
 async fn an_instance_is_read_back_as_registered() {
     let [naming] = clients().await;
-    let metadata = HashMap::from([("zone", "a"), ("text", "ä=&+ \"quoted\" 北京")].map(|(k, v)| (k.to_owned(), v.to_owned())));
+    let metadata =
+        HashMap::from([("zone", "a"), ("text", "ä=&+ \"quoted\" 北京")].map(|(k, v)| (k.to_owned(), v.to_owned())));
     let sent = ServiceInstance { weight: 2.5, metadata, ..instance(8080, "c1") };
     register(&naming, "svc", sent.clone()).await;
     let found = listed(&naming, "svc", &[]).await;
@@ -99,7 +100,7 @@ async fn an_acknowledged_registration_is_read_at_once() {
         register(&naming, "svc", instance(port, "DEFAULT")).await;
         assert_eq!(ports(&listed(&reader, "svc", &[]).await), [port]);
         deregister(&naming, "svc", instance(port, "DEFAULT")).await;
-        assert_eq!(ports(&listed(&reader, "svc", &[]).await), []);
+        assert!(listed(&reader, "svc", &[]).await.is_empty());
     }
 }
 
@@ -226,12 +227,10 @@ async fn a_client_with_a_password_works_though_nobody_asks() {
 
 #[tokio::test]
 async fn the_end_of_a_client_takes_its_instances() {
-    let [reader] = clients().await;
     // The SDK has no call to end a client, so its runtime ends.
     let namespace = unique("ns");
-    let reader_of_it = connect(to(&namespace)).await.unwrap();
-    let told = subscribe(&reader_of_it, "svc", &[]).await;
-    drop(reader);
+    let reader = connect(to(&namespace)).await.unwrap();
+    let told = subscribe(&reader, "svc", &[]).await;
     let ending = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let naming = runtime.block_on(async {

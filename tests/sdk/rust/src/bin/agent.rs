@@ -15,13 +15,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("agent SERVER NAMESPACE SERVICE PORT".into());
     };
     let naming = connect(props(server, namespace)).await?;
-    let told = Told {
-        also: Some(|instances| {
-            let ports: Vec<String> = ports(instances).iter().map(ToString::to_string).collect();
-            println!("ports {}", ports.join(" "));
-        }),
-        ..Told::default()
-    };
+    let told = Told::also(|instances| {
+        let ports: Vec<String> = ports(instances).iter().map(ToString::to_string).collect();
+        println!("ports {}", ports.join(" "));
+    });
     naming.subscribe(service.clone(), None, Vec::new(), Arc::new(told)).await?;
     naming.register_instance(service.clone(), None, instance(port.parse()?, "DEFAULT")).await?;
     println!("registered");
