@@ -224,25 +224,3 @@ async fn a_client_with_a_password_works_though_nobody_asks() {
     register(&naming, "svc", instance(1001, "DEFAULT")).await;
     told_of(&told, &[1001]).await;
 }
-
-#[tokio::test]
-async fn the_end_of_a_client_takes_its_instances() {
-    // The SDK has no call to end a client, so its runtime ends.
-    let namespace = unique("ns");
-    let reader = connect(to(&namespace)).await.unwrap();
-    let told = subscribe(&reader, "svc", &[]).await;
-    let ending = tokio::task::spawn_blocking(move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let naming = runtime.block_on(async {
-            let naming = connect(to(&namespace)).await.unwrap();
-            register(&naming, "svc", instance(1001, "DEFAULT")).await;
-            naming
-        });
-        (runtime, naming)
-    });
-    let (runtime, naming) = ending.await.unwrap();
-    told_of(&told, &[1001]).await;
-    drop(naming);
-    runtime.shutdown_background();
-    told_of(&told, &[]).await;
-}
