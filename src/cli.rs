@@ -150,9 +150,9 @@ fn load(flags: Flags) -> Result<Loaded, Error> {
 }
 
 fn serve(loaded: Loaded) -> Result<(), Error> {
-    telemetry::start(&loaded.settings.log)?;
+    let log = telemetry::start(&loaded.settings.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    Ok(runtime.block_on(node::run(loaded.settings))?)
+    Ok(runtime.block_on(node::run(loaded.settings, log))?)
 }
 
 /// Writes to standard output. A reader that went away (`| head`) has seen what it wanted.

@@ -75,6 +75,7 @@ sections! {
     grpc: crate::api::grpc::server::Settings,
     sdk: crate::push::sdk::Settings,
     http: crate::api::http::Settings,
+    push: crate::push::Settings,
 }
 
 /// A value that was given on the command line.
@@ -203,7 +204,8 @@ fn derived(defaults: &[Layer], written: &[Layer]) -> Result<Vec<Layer>, Error> {
         return Ok(Vec::new());
     };
     let Some(Ok(address)) = http.as_str().map(str::parse::<SocketAddr>) else { return Ok(Vec::new()) };
-    let mut layers = Vec::new();
+    let udp = SocketAddr::new(address.ip(), 0).to_string();
+    let mut layers = vec![Layer::one(Origin::Derived("ip of server.http, any free port"), "push.udp", udp)];
     for (key, rule, offset) in [
         ("server.grpc", "port of server.http + 1000", GRPC_PORT_OFFSET),
         ("server.peer", "port of server.http + 1001", PEER_PORT_OFFSET),

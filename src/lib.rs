@@ -7,6 +7,7 @@ pub mod config;
 pub mod data_dir;
 pub mod error;
 pub mod listen;
+pub mod machine;
 pub mod naming;
 pub mod node;
 pub mod push;

@@ -20,12 +20,14 @@ use crate::{
     config::Settings,
     data_dir::{self, DataDir},
     listen,
+    machine::Machine,
     naming::Naming,
-    push::{sdk::SdkPush, subscriber::Subscribers},
+    push::{self, Push, sdk::SdkPush},
     readiness::Readiness,
     registry::RegistryHandle,
     shutdown::Shutdown,
     stop::Stop,
+    telemetry::LogControl,
 };
 
 /// Why a node cannot start, or ended by itself.
@@ -40,6 +42,9 @@ pub enum Error {
     /// The descriptors for server reflection cannot be read.
     #[error("the descriptors that were compiled in are broken")]
     Reflection(#[from] tonic_reflection::server::Error),
+    /// The socket for pushes cannot be opened.
+    #[error(transparent)]
+    Push(#[from] push::Error),
     /// The system does not let the process wait for signals.
     #[error("cannot wait for signals")]
     Signal(#[source] io::Error),
@@ -49,7 +54,7 @@ pub enum Error {
 ///
 /// # Errors
 /// [`Error`] if the data directory is in use or a listener cannot be opened; nothing was served then.
-pub async fn run(settings: Settings) -> Result<(), Error> {
+pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let mut stop = Stop::listen().map_err(Error::Signal)?;
     let data = DataDir::open(&settings.server.data_dir)?;
     let http = listen::bind("server.http", settings.server.http)?;
@@ -58,35 +63,39 @@ pub async fn run(settings: Settings) -> Result<(), Error> {
     let (ready, readiness) = watch::channel(Readiness::Starting);
     let clock = Clock::start();
     let registry = RegistryHandle::start(settings.registry.clone(), settings.limits.clone(), clock, &shutdown);
-    let subscribers = Subscribers::default();
-    let push = SdkPush::new(registry.clone(), subscribers.clone(), settings.sdk.clone(), shutdown.clone());
+    let push = Push::start(registry.clone(), settings.push.clone(), &shutdown)?;
+    let sdk_push = SdkPush::new(registry.clone(), push.subscribers().clone(), settings.sdk.clone(), shutdown.clone());
     let naming = Naming::new(registry, settings.limits.clone());
     let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);
     info!(http = local(&http), grpc = local(&grpc), data_dir = %data.path().display(), "node started");
+    let name = name(&settings.cluster.advertise, &http);
+    let mut metrics = prometheus_client::registry::Registry::default();
+    let requests = api::http::metrics::register(&mut metrics, naming.clone(), push.clone());
     let native = NativeApi::new(
         naming.clone(),
-        subscribers,
+        push.subscribers().clone(),
         settings.grpc.clone(),
-        NodeFacts {
-            name: settings.server.http.to_string(),
-            readiness: readiness.clone(),
-            brake: settings.registry.brake(),
-            clock,
-        },
+        NodeFacts { name: name.clone(), readiness: readiness.clone(), brake: settings.registry.brake(), clock },
         shutdown.clone(),
     );
     let routes = native.add_to(Routes::default());
     let web = with_standard_services(routes.clone(), &native::SERVICES, readiness.clone(), &shutdown)?;
-    let sdk = SdkApi::new(naming.clone(), push, &settings.grpc, readiness.clone(), shutdown.clone());
+    let sdk = SdkApi::new(naming.clone(), sdk_push, &settings.grpc, readiness.clone(), shutdown.clone());
+    api::grpc::metrics::register(&mut metrics, sdk.clone());
     let services = [&native::SERVICES[..], &sdk::SERVICES].concat();
     let routes = with_standard_services(sdk.add_to(routes), &services, readiness.clone(), &shutdown)?;
-    let state = api::http::State {
+    let state = Arc::new(api::http::Gateway {
         naming,
+        push,
         readiness,
-        name: settings.server.http.to_string().into(),
-        settings: Arc::new(settings.http.clone()),
-    };
-    let router = api::http::router(&state).merge(api::grpc::server::web(web, &settings.grpc));
+        name: name.into(),
+        settings: settings.http.clone(),
+        machine: Machine::default(),
+        log: Box::new(log),
+        metrics,
+        requests,
+    });
+    let router = api::http::router(&state, api::grpc::server::web(web));
     let serving = shutdown.clone();
     shutdown.spawn(async move { api::http::server::serve(router, http, &settings.http, &serving).await });
     let serving = shutdown.clone();
@@ -107,4 +116,12 @@ pub async fn run(settings: Settings) -> Result<(), Error> {
     }
     info!("node stopped");
     Ok(())
+}
+
+/// This node's name. A name with port 0, which no other node can write down, gets the port that the system chose.
+fn name(advertise: &str, http: &tokio::net::TcpListener) -> String {
+    match (advertise.strip_suffix(":0"), http.local_addr()) {
+        (Some(host), Ok(address)) => format!("{host}:{}", address.port()),
+        (Some(_), Err(_)) | (None, _) => advertise.to_owned(),
+    }
 }

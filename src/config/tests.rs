@@ -97,6 +97,7 @@ fn ports_and_name_follow_http_unless_written_down() {
     assert_eq!(loaded.settings.server.grpc, address("[::1]:8000"));
     assert_eq!(loaded.settings.server.peer, address("127.0.0.1:5"));
     assert_eq!(loaded.settings.cluster.advertise, "[::1]:7000");
+    assert_eq!(loaded.settings.push.udp, address("[::1]:0"));
     assert_eq!(loaded.origin("server.grpc"), Some(&Origin::Derived("port of server.http + 1000")));
 }
 

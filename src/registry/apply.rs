@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     command::{Error, Selection, ServiceChange, ServiceCommand},
+    heartbeat::Periods,
     instance::{ConnectionId, IdGenerator, Instance, Kind, Publication},
     key::{InstanceKey, ServiceKey, Target},
     lease::{Verdict, judge},
@@ -286,6 +287,7 @@ fn overlay(instance: &Arc<Instance>, change: &OverlayChange, context: &impl Cont
     }
     let next = instance.with_overlay(overlay);
     context.limits().check_metadata_size(next.metadata())?;
+    Periods::of(next.metadata())?;
     Ok(Edit::Put { instance: next, beat: false })
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{
+    heartbeat::PeriodError,
     instance::{ConnectionId, Instance, Kind, Publication},
     key::{ClusterName, InstanceKey, Namespace, ServiceKey, Target},
     list::Ambiguous,
@@ -176,6 +177,9 @@ pub enum Error {
     /// Publisher's and operator's metadata together exceed the limit.
     #[error(transparent)]
     Metadata(#[from] TooLarge),
+    /// Publisher's and operator's metadata together ask for periods that cannot be kept.
+    #[error(transparent)]
+    Period(#[from] PeriodError),
     /// Too many commands are waiting.
     #[error("{waiting} changes are waiting to be applied, the setting registry.queue allows no more; try again")]
     Overloaded {
@@ -196,7 +200,7 @@ impl Classify for Error {
             Self::ServiceUnknown(_) | Self::InstanceUnknown { .. } | Self::NamespaceUnknown(_) => Code::NotFound,
             Self::ServiceExists(_) | Self::NamespaceExists(_) => Code::AlreadyExists,
             Self::ServiceNotEmpty { .. } | Self::KindConflict { .. } | Self::Checked { .. } => Code::FailedPrecondition,
-            Self::Ambiguous(_) | Self::NamespaceReserved | Self::Metadata(_) => Code::InvalidArgument,
+            Self::Ambiguous(_) | Self::NamespaceReserved | Self::Metadata(_) | Self::Period(_) => Code::InvalidArgument,
             Self::Overloaded { .. } => Code::ResourceExhausted,
             Self::Stopped | Self::ConnectionGone => Code::Unavailable,
             Self::Internal => Code::Internal,
@@ -209,6 +213,7 @@ impl Classify for Error {
             Self::KindConflict { .. } => Some("ephemeral"),
             Self::NamespaceReserved => Some("namespace"),
             Self::Metadata(error) => error.field(),
+            Self::Period(error) => error.field(),
             Self::ServiceUnknown(_)
             | Self::ServiceExists(_)
             | Self::ServiceNotEmpty { .. }

@@ -171,6 +171,8 @@ pub enum SwitchChange {
     Masters(Option<Vec<String>>),
     ServerStatusPeriodMillis(u64),
     ServiceStatusPeriodMillis(u64),
+    /// Several at once, in this order.
+    All(Vec<Self>),
 }
 
 impl Switches {
@@ -202,6 +204,7 @@ impl Switches {
             SwitchChange::Masters(masters) => self.masters = masters,
             SwitchChange::ServerStatusPeriodMillis(millis) => self.server_status_period_millis = millis,
             SwitchChange::ServiceStatusPeriodMillis(millis) => self.service_status_period_millis = millis,
+            SwitchChange::All(changes) => return changes.into_iter().fold(self, Self::with),
         }
         self
     }

@@ -17,7 +17,7 @@ use tower::Service;
 
 use crate::api::reply::{self, Draining};
 
-/// A gRPC service whose answers end with UNAVAILABLE when `drain` is cancelled.
+/// A gRPC service whose requests end when `drain` is cancelled, and whose answers then end with UNAVAILABLE.
 #[derive(Debug, Clone)]
 pub struct EndOnDrain<S> {
     inner: S,
@@ -51,19 +51,23 @@ where
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Answer {
-        let answer = self.inner.call(request);
+        // Both directions: a task of the service that waits for the client's next message keeps the call open as well.
         let drain = self.drain.clone();
-        Box::pin(async move {
-            let end = Box::pin(drain.cancelled_owned());
-            answer.await.map(|response| response.map(|inner| Body::new(Ending { inner, end, ended: false })))
-        })
+        let ending = move |inner, goodbye| {
+            let end = Box::pin(drain.clone().cancelled_owned());
+            Body::new(Ending { inner, end, goodbye, ended: false })
+        };
+        let answer = self.inner.call(request.map(|inner| ending(inner, false)));
+        Box::pin(async move { answer.await.map(|response| response.map(|inner| ending(inner, true))) })
     }
 }
 
-/// A body that ends early, with trailers, when the drain starts.
+/// A body that ends early when the drain starts.
 struct Ending {
     inner: Body,
     end: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Whether it ends with trailers that say why.
+    goodbye: bool,
     ended: bool,
 }
 
@@ -81,6 +85,9 @@ impl http_body::Body for Ending {
         }
         ready!(self.end.as_mut().poll(cx));
         self.ended = true;
+        if !self.goodbye {
+            return Poll::Ready(None);
+        }
         let trailers = reply::status(&Draining).into_http::<()>().into_parts().0.headers;
         Poll::Ready(Some(Ok(Frame::trailers(trailers))))
     }

@@ -7,9 +7,10 @@ mod outbox;
 mod registry;
 mod watch;
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
-use tonic::{Status, codec::CompressionEncoding, server::NamedService, service::Routes};
+use axum::extract::ConnectInfo;
+use tonic::{Request, Status, codec::CompressionEncoding, server::NamedService, service::Routes};
 
 use super::server::Settings;
 use crate::{
@@ -99,4 +100,9 @@ impl NativeApi {
 /// The status of an error in a request of `shape`.
 fn refuse<E: Classify>(shape: Shape) -> impl Fn(E) -> Status {
     move |error| reply::status(&At(shape, error))
+}
+
+/// Where a connection comes from: to the gRPC port, or by gRPC-Web to the HTTP port.
+fn peer<T>(request: &Request<T>) -> Option<SocketAddr> {
+    request.remote_addr().or_else(|| request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0))
 }

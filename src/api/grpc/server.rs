@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue, Method};
 use serde::{Deserialize, Serialize};
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_web::GrpcWebLayer;
 use tower::util::MapResponseLayer;
-use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
 use super::{drain::EndOnDrain, health::HealthService};
 use crate::{
@@ -43,9 +41,6 @@ pub struct Settings {
     /// How long the answer to a ping may take before the connection is closed.
     #[serde(with = "duration")]
     pub ping_timeout: Duration,
-    /// Origins of web pages that may call the API by gRPC-Web; `*` is any. None: only programs outside of browsers, and
-    /// pages of this server itself.
-    pub web_origins: Vec<String>,
 }
 
 impl Default for Settings {
@@ -58,7 +53,6 @@ impl Default for Settings {
             max_beat_handles: 1_048_576,
             ping_interval: Duration::from_secs(20),
             ping_timeout: Duration::from_secs(10),
-            web_origins: Vec::new(),
         }
     }
 }
@@ -107,12 +101,6 @@ impl Section for Settings {
             r#""10s""#,
             "time for the answer to a ping before the connection is closed",
         ),
-        Setting::new(
-            "web_origins",
-            r#"a list of origins, such as ["https://console.example.com"], or ["*"]"#,
-            "[]",
-            "origins of web pages that may call the API by gRPC-Web",
-        ),
     ];
 
     fn check(&self) -> Result<(), Problem> {
@@ -125,10 +113,6 @@ impl Section for Settings {
         Problem::unless(self.max_beat_handles <= 16_777_216, "max_beat_handles", range)?;
         for (key, value) in [("ping_interval", self.ping_interval), ("ping_timeout", self.ping_timeout)] {
             Problem::unless((Duration::from_secs(1)..=Duration::from_secs(3_600)).contains(&value), key, range)?;
-        }
-        for origin in &self.web_origins {
-            let good = origin == "*" || (origin.contains("://") && http::HeaderValue::from_str(origin).is_ok());
-            Problem::unless(good, "web_origins", "one of them is no origin")?;
         }
         Ok(())
     }
@@ -158,31 +142,11 @@ pub fn with_standard_services(
         .add_service(EndOnDrain::new(reflection().build_v1alpha()?, shutdown.token())))
 }
 
-/// The same services for browsers: gRPC-Web, to be merged into the router of the HTTP port.
-pub fn web(routes: Routes, settings: &Settings) -> axum::Router {
-    let router = routes
+/// The same services as gRPC-Web, to be merged into the router of the HTTP port.
+pub fn web(routes: Routes) -> axum::Router {
+    routes
         .into_axum_router()
         .reset_fallback()
         .layer(MapResponseLayer::new(reply::complete::<axum::body::Body>))
-        .layer(GrpcWebLayer::new());
-    match origins(&settings.web_origins) {
-        Some(origins) => router.layer(
-            CorsLayer::new()
-                .allow_origin(origins)
-                .allow_methods([Method::POST])
-                .allow_headers(Any)
-                .expose_headers(["grpc-status", "grpc-message", "grpc-status-details-bin"].map(HeaderName::from_static))
-                .max_age(Duration::from_secs(86_400)),
-        ),
-        None => router,
-    }
-}
-
-/// Which pages may call; `None`: none but the server's own.
-fn origins(origins: &[String]) -> Option<AllowOrigin> {
-    if origins.iter().any(|origin| origin == "*") {
-        return Some(Any.into());
-    }
-    let origins: Vec<_> = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
-    (!origins.is_empty()).then(|| AllowOrigin::list(origins))
+        .layer(GrpcWebLayer::new())
 }

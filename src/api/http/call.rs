@@ -1,8 +1,9 @@
 //! What a v1 handler gets of a request: parameters, who called, and helpers that read the names common to all paths.
 
-use std::net::SocketAddr;
+use std::{collections::BTreeSet, net::SocketAddr};
 
 use axum::{
+    body::Body,
     extract::{ConnectInfo, FromRequest, Request},
     response::{IntoResponse, Response},
 };
@@ -12,8 +13,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::{State, refusal::Refusal};
 use crate::{
+    naming::Page,
     registry::{ClusterName, Endpoint, Kind, Limits, Namespace, ServiceKey, Target, select::Query, selector::Labels},
-    wire::http_v1::Params,
+    wire::http_v1::{ParamError, Params},
 };
 
 /// A request whose body has been read.
@@ -32,18 +34,17 @@ impl FromRequest<State> for Call {
 
     async fn from_request(request: Request, state: &State) -> Result<Self, Refusal> {
         let (head, body) = request.into_parts();
-        let limit = state.settings.max_body_bytes;
-        let body = Limited::new(body, limit).collect().await.map_err(|error| {
-            if error.downcast_ref::<LengthLimitError>().is_some() {
-                Refusal::new(
-                    413,
-                    format!("the request body has more than {limit} bytes, the setting http.max_body_bytes"),
-                )
-            } else {
-                Refusal::bad("the request body could not be read")
-            }
-        })?;
-        let body = body.to_bytes();
+        let time = state.settings.header_timeout;
+        let body =
+            tokio::time::timeout(time, read(body, state.settings.max_body_bytes)).await.unwrap_or_else(|_| {
+                Err(Refusal::new(
+                    408,
+                    format!(
+                        "the request body took longer than {} s, the setting http.header_timeout",
+                        time.as_secs_f64()
+                    ),
+                ))
+            })?;
         let peer = head.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
         Ok(Self {
             query: head.uri.query().map(str::to_owned),
@@ -52,6 +53,32 @@ impl FromRequest<State> for Call {
             headers: head.headers,
         })
     }
+}
+
+/// Clusters that one list may name: each is compared with each instance.
+const MOST_CLUSTERS: usize = 256;
+
+/// How much of a body that is too large is read and thrown away. A client that sends all before it reads would otherwise
+/// find its connection reset in place of the answer.
+const MOST_DISCARDED: usize = 16 * 1024 * 1024;
+
+/// The whole body, if it has at most `limit` bytes.
+async fn read(mut body: Body, limit: usize) -> Result<Bytes, Refusal> {
+    let error = match Limited::new(&mut body, limit).collect().await {
+        Ok(whole) => return Ok(whole.to_bytes()),
+        Err(error) => error,
+    };
+    if error.downcast_ref::<LengthLimitError>().is_none() {
+        return Err(Refusal::bad("the request body could not be read"));
+    }
+    let mut discarded = 0;
+    while let Some(Ok(frame)) = body.frame().await {
+        discarded += frame.data_ref().map_or(0, Bytes::len);
+        if discarded > MOST_DISCARDED {
+            break;
+        }
+    }
+    Err(Refusal::new(413, format!("the request body has more than {limit} bytes, the setting http.max_body_bytes")))
 }
 
 /// A body without a type counts as a form; one of another type is not looked at.
@@ -146,8 +173,14 @@ pub trait Names {
     /// What a list asks for: `clusters` and `healthyOnly`.
     ///
     /// # Errors
-    /// 400 if `healthyOnly` is no truth value.
+    /// 400 if there are too many clusters, or `healthyOnly` is no truth value.
     fn list_query(&self, limits: &Limits) -> Result<Query, Refusal>;
+
+    /// `pageNo` and `pageSize`; one that is not sent is taken from `default`, number and size.
+    ///
+    /// # Errors
+    /// 400 if one of them is no whole number, the size is below 1, or one is missing and there is no default.
+    fn page(&self, default: Option<(i64, i64)>) -> Result<Page, Refusal>;
 }
 
 impl Names for Params<'_> {
@@ -186,11 +219,27 @@ impl Names for Params<'_> {
 
     fn list_query(&self, limits: &Limits) -> Result<Query, Refusal> {
         // A name that cannot exist contributes nothing; it must not turn "these clusters" into "all".
-        let clusters = self
+        let clusters: Option<BTreeSet<ClusterName>> = self
             .text("clusters")
             .map(|names| names.split(',').filter_map(|name| limits.cluster(name).ok().flatten()).collect());
+        if let Some(clusters) = &clusters
+            && clusters.len() > MOST_CLUSTERS
+        {
+            let count = clusters.len();
+            return Err(Refusal::bad(format!(
+                "Param 'clusters' is illegal, it names {count} clusters; at most {MOST_CLUSTERS} are allowed"
+            )));
+        }
+        let clusters = clusters.map(Vec::from_iter);
         let healthy_only = self.boolean("healthyOnly")?.unwrap_or(false);
         Ok(Query { clusters, healthy_only, labels: Labels::new(), raw: false })
+    }
+
+    fn page(&self, default: Option<(i64, i64)>) -> Result<Page, Refusal> {
+        let number = self.whole("pageNo", i64::MIN..=i64::MAX)?.or(default.map(|(number, _)| number));
+        let number = number.ok_or(ParamError::Missing("pageNo"))?;
+        let size = self.whole("pageSize", 1..=i64::MAX)?.or(default.map(|(_, size)| size));
+        Ok(Page::new(number, size.ok_or(ParamError::Missing("pageSize"))?)?)
     }
 }
 

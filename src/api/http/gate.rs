@@ -5,19 +5,24 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode, header};
 
 use super::refusal::Refusal;
 use crate::readiness::Readiness;
 
 /// Lets a request pass, or answers in its place.
 ///
-/// * A path that an operator limited (`limitedUrlMap`) is answered with the status set for it, and nothing else.
+/// * A path that an operator limited (`limitedUrlMap`) is answered with the status set for it, and nothing else; the
+///   switches themselves never are.
+/// * What a handler answers forbids scripts of others (Nacos).
 /// * Naming paths are answered 503 unless the naming status is `UP`, or is one that admits the method.
 pub async fn admit(State(state): State<super::State>, request: Request, next: Next) -> Response {
     let switches = state.naming.switches();
-    let uri = request.extensions().get::<axum::extract::OriginalUri>().map_or(request.uri(), |original| &original.0);
-    if !switches.limited_urls.is_empty() {
+    let uri = request.uri();
+    // An operator must be able to take a status or a limit back.
+    let path = uri.path().trim_end_matches('/');
+    let turns_switches = path.ends_with("/operator/switches") || path.ends_with("/ops/switches");
+    if !switches.limited_urls.is_empty() && !turns_switches {
         let whole = format!("{}?{}", uri.path(), uri.query().unwrap_or("null"));
         if let Some((_, code)) = switches.limited_urls.iter().find(|(prefix, _)| whole.starts_with(prefix.as_str())) {
             return StatusCode::from_u16(*code).unwrap_or(StatusCode::SERVICE_UNAVAILABLE).into_response();
@@ -31,9 +36,7 @@ pub async fn admit(State(state): State<super::State>, request: Request, next: Ne
             "READ_ONLY" => request.method() == Method::GET,
             _ => false,
         };
-        // An operator must be able to take the status back.
-        let takes_back = detail.is_none() && uri.path().trim_end_matches('/').ends_with("/switches");
-        if !(passes || takes_back) {
+        if !(passes || (detail.is_none() && turns_switches)) {
             let text = match detail {
                 Some(detail) => format!("server is {status}now, detailed error message: {detail}"),
                 None => format!("server is {status}now, please try again later!"),
@@ -41,7 +44,9 @@ pub async fn admit(State(state): State<super::State>, request: Request, next: Ne
             return Refusal::new(503, text).into_response();
         }
     }
-    next.run(request).await
+    let mut response = next.run(request).await;
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("script-src 'self'"));
+    response
 }
 
 /// The naming status that v1 shows, and why it is so if this node itself says so.

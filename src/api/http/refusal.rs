@@ -6,8 +6,8 @@ use http::{HeaderValue, StatusCode, header};
 use crate::{
     error::Classify,
     naming,
-    registry::{self, heartbeat::PeriodError, key::NameError},
-    wire::http_v1::{FormError, MetadataError, ParamError},
+    registry::{self, heartbeat::PeriodError, key::NameError, service::ThresholdError},
+    wire::http_v1::{FormError, MetadataError, ParamError, SelectorError, SwitchError},
 };
 
 /// An answer that is not a success.
@@ -55,6 +55,24 @@ impl From<ParamError> for Refusal {
 impl From<MetadataError> for Refusal {
     fn from(error: MetadataError) -> Self {
         classified(&error)
+    }
+}
+
+impl From<SelectorError> for Refusal {
+    fn from(error: SelectorError) -> Self {
+        classified(&error)
+    }
+}
+
+impl From<SwitchError> for Refusal {
+    fn from(error: SwitchError) -> Self {
+        classified(&error)
+    }
+}
+
+impl From<ThresholdError> for Refusal {
+    fn from(error: ThresholdError) -> Self {
+        Self::bad(format!("Param 'protectThreshold' is illegal, {error}"))
     }
 }
 

@@ -1,6 +1,14 @@
 //! The HTTP listener: keeps connections, bounds their number, and drains them.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{Router, extract::connect_info::ConnectInfo};
 use hyper_util::{
@@ -34,7 +42,8 @@ pub async fn serve(router: Router, listener: TcpListener, settings: &Settings, s
         };
         match accepted {
             Ok((stream, peer)) => {
-                let connection = connection(http.clone(), router.clone(), stream, peer, shutdown.clone());
+                let connection = Connection { stream, peer, patience: settings.header_timeout };
+                let connection = connection.serve(http.clone(), router.clone(), shutdown.clone());
                 shutdown.spawn(async move {
                     connection.await;
                     drop(place);
@@ -43,37 +52,70 @@ pub async fn serve(router: Router, listener: TcpListener, settings: &Settings, s
             // Out of descriptors, most likely: others will close.
             Err(error) => {
                 warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
     }
 }
 
-async fn connection(
-    http: Arc<auto::Builder<TokioExecutor>>,
-    router: Router,
+/// A connection that was accepted.
+struct Connection {
     stream: TcpStream,
     peer: SocketAddr,
-    shutdown: Shutdown,
-) {
-    if let Err(error) = stream.set_nodelay(true) {
-        debug!(%error, "a connection was gone before it was served");
-        return;
-    }
-    let service = ServiceBuilder::new()
-        .layer(AddExtensionLayer::new(ConnectInfo(peer)))
-        .layer(NormalizePathLayer::trim_trailing_slash())
-        .service(router);
-    let mut connection =
-        std::pin::pin!(http.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service)));
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = shutdown.draining() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    /// How long its first request may take to come (hyper's own clock starts only when it knows the version of HTTP), and
+    /// how long the client may leave an answer unread.
+    patience: Duration,
+}
+
+impl Connection {
+    async fn serve(self, http: Arc<auto::Builder<TokioExecutor>>, router: Router, shutdown: Shutdown) {
+        let Self { stream, peer, patience } = self;
+        if let Err(error) = stream.set_nodelay(true).and_then(|()| give_up_after(&stream, patience)) {
+            debug!(%error, "a connection was gone before it was served");
+            return;
         }
-    };
-    if let Err(error) = ended {
-        debug!(%peer, %error, "a connection ended early");
+        let begun = Arc::new(AtomicBool::new(false));
+        let begins = begun.clone();
+        let service = ServiceBuilder::new()
+            .map_request(move |request| {
+                begins.store(true, Ordering::Relaxed);
+                request
+            })
+            .layer(AddExtensionLayer::new(ConnectInfo(peer)))
+            .layer(NormalizePathLayer::trim_trailing_slash())
+            .service(router);
+        let mut connection = std::pin::pin!(
+            http.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service))
+        );
+        let mut first_request = std::pin::pin!(tokio::time::sleep(patience));
+        let mut waiting = true;
+        let ended = loop {
+            tokio::select! {
+                ended = connection.as_mut() => break ended,
+                () = shutdown.draining() => {
+                    connection.as_mut().graceful_shutdown();
+                    break connection.await;
+                }
+                () = first_request.as_mut(), if waiting => {
+                    if !begun.load(Ordering::Relaxed) {
+                        debug!(%peer, "a connection sent no request in time");
+                        return;
+                    }
+                    waiting = false;
+                }
+            }
+        };
+        if let Err(error) = ended {
+            debug!(%peer, %error, "a connection ended early");
+        }
     }
+}
+
+/// Has the system end the connection when the other end has taken nothing of what was sent to it for `time`.
+fn give_up_after(stream: &TcpStream, time: Duration) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    socket2::SockRef::from(stream).set_tcp_user_timeout(Some(time))?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = (stream, time);
+    Ok(())
 }

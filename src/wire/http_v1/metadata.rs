@@ -37,13 +37,14 @@ pub fn metadata_pairs(text: &str) -> Result<Vec<(String, String)>, MetadataError
     match serde_json::from_str(text) {
         Ok(Value::Null) => Ok(Vec::new()),
         Ok(Value::Object(object)) => object.into_iter().filter_map(|(key, value)| scalar(key, value)).collect(),
-        Ok(_) | Err(_) => text
+        Ok(_) => Err(MetadataError::Form(excerpt(text))),
+        Err(_) => text
             .split(',')
             .filter(|pair| !pair.is_empty())
             .map(|pair| {
                 let (key, value) = pair
                     .split_once('=')
-                    .filter(|(key, _)| !key.is_empty() && !key.starts_with('{'))
+                    .filter(|(key, _)| !key.is_empty() && !key.starts_with(['{', '[', '"']))
                     .ok_or_else(|| MetadataError::Form(excerpt(text)))?;
                 Ok((key.to_owned(), value.to_owned()))
             })
@@ -87,7 +88,19 @@ mod tests {
 
     #[test]
     fn what_is_neither_form_is_refused() {
-        for text in [r#"{"version", "stable"}"#, "abc", "a=1,b", "=1", "[1]", r#"{"a":{}}"#, r#"{"a":"b=c""#] {
+        for text in [
+            r#"{"version", "stable"}"#,
+            "abc",
+            "a=1,b",
+            "=1",
+            "[1]",
+            r#"{"a":{}}"#,
+            r#"{"a":"b=c""#,
+            r#""a=b""#,
+            r#"["a=b"]"#,
+            r#"["a=b""#,
+            r#""a":"b=c""#,
+        ] {
             assert!(metadata_pairs(text).is_err(), "{text}");
         }
     }

@@ -14,6 +14,9 @@ pub enum ParamError {
     /// It is required and was not sent, or was sent blank.
     #[error("Param '{0}' is required.")]
     Missing(&'static str),
+    /// It is required and was not sent, in the words of the paths that declare their parameters.
+    #[error("Parameter '{0}' is missing")]
+    Absent(&'static str),
     /// It is no number in range. The middle part is what Java servers say.
     #[error("Param '{name}' is illegal, For input string: \"{value}\"; it must be {allowed}")]
     Number {
@@ -51,9 +54,11 @@ impl Classify for ParamError {
 
     fn field(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Missing(name) | Self::Number { name, .. } | Self::Boolean { name, .. } | Self::Json { name, .. } => {
-                name
-            }
+            Self::Missing(name)
+            | Self::Absent(name)
+            | Self::Number { name, .. }
+            | Self::Boolean { name, .. }
+            | Self::Json { name, .. } => name,
         })
     }
 }
@@ -65,6 +70,14 @@ impl Params<'_> {
     /// [`ParamError::Missing`].
     pub fn required(&self, name: &'static str) -> Result<&str, ParamError> {
         self.text(name).ok_or(ParamError::Missing(name))
+    }
+
+    /// The value of `name` without surrounding white space, which may be blank but must have been sent.
+    ///
+    /// # Errors
+    /// [`ParamError::Absent`].
+    pub fn declared(&self, name: &'static str) -> Result<&str, ParamError> {
+        self.raw(name).map(str::trim).ok_or(ParamError::Absent(name))
     }
 
     /// The whole number `name` in `range`; `None` if it is absent or blank.
@@ -119,17 +132,20 @@ impl Params<'_> {
     /// [`ParamError::Boolean`] for any other word: a mistyped `enabled=ture` must not switch an instance off.
     pub fn boolean(&self, name: &'static str) -> Result<Option<bool>, ParamError> {
         self.text(name)
-            .map(|text| {
-                let is = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
-                if is(&["true", "on", "yes", "y", "t", "1"]) {
-                    Ok(true)
-                } else if is(&["false", "off", "no", "n", "f", "0"]) {
-                    Ok(false)
-                } else {
-                    Err(ParamError::Boolean { name, value: excerpt(text) })
-                }
-            })
+            .map(|text| truth(text).ok_or_else(|| ParamError::Boolean { name, value: excerpt(text) }))
             .transpose()
+    }
+}
+
+/// The truth value that a word stands for; `None` if for none.
+pub(super) fn truth(word: &str) -> Option<bool> {
+    let is = |words: &[&str]| words.iter().any(|known| word.eq_ignore_ascii_case(known));
+    if is(&["true", "on", "yes", "y", "t", "1"]) {
+        Some(true)
+    } else if is(&["false", "off", "no", "n", "f", "0"]) {
+        Some(false)
+    } else {
+        None
     }
 }
 

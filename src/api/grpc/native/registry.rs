@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{NativeApi, outbox::Outbox, refuse};
+use super::{NativeApi, outbox::Outbox, peer, refuse};
 use crate::{
     naming::{BeatResult, Registration},
     registry::{
@@ -38,9 +38,10 @@ impl NativeApi {
     }
 }
 
-/// Who changes an overlay: the way in, and the address if it is known (it is not behind gRPC-Web).
+/// Who changes an overlay: the way in, and the address if it is known.
 fn origin<T>(request: &Request<T>) -> Box<str> {
-    request.remote_addr().map_or_else(|| "grpc-web".into(), |peer| format!("grpc {}", peer.ip()).into())
+    let way = if request.remote_addr().is_some() { "grpc" } else { "grpc-web" };
+    peer(request).map_or_else(|| way.into(), |peer| format!("{way} {}", peer.ip()).into())
 }
 
 #[tonic::async_trait]

@@ -5,11 +5,10 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::extract::ConnectInfo;
 use tokio::sync::mpsc;
 use tonic::{Request, Response, Status};
 
-use super::{NativeApi, outbox::Outbox, refuse};
+use super::{NativeApi, outbox::Outbox, peer, refuse};
 use crate::{
     push::subscriber::{Protocol, Subscriber},
     registry::{
@@ -101,11 +100,6 @@ async fn send(
         }
     }
     true
-}
-
-/// Where a connection comes from: to the gRPC port, or by gRPC-Web to the HTTP port.
-fn peer<T>(request: &Request<T>) -> Option<SocketAddr> {
-    request.remote_addr().or_else(|| request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0))
 }
 
 /// Where a watcher is: what it says of itself, else where its connection comes from.

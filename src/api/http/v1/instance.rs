@@ -14,6 +14,7 @@ use crate::{
         },
     },
     naming::{self, Registration},
+    push::{Subscribed, UdpSubscription},
     registry::{
         self, InstanceKey, Kind, Limits, Metadata, Publication, ServiceKey, Target, Weight, overlay::OverlayChange,
     },
@@ -128,7 +129,21 @@ pub async fn list(State(state): State<api::http::State>, call: Call) -> Result<R
     let service = params.service(limits)?;
     let query = params.list_query(limits)?;
     let clusters = params.raw("clusters").unwrap_or("");
-    let subscribed = false;
+    let udp_port = params.whole("udpPort", 0..=65_535_i64)?.unwrap_or(0);
+    let subscribed = udp_port > 0
+        && matches!(
+            state.push.subscribe(&UdpSubscription {
+                service: &service,
+                clusters_text: clusters,
+                clusters: query.clusters.as_deref(),
+                peer: call.peer,
+                client_ip: params.text("clientIP").unwrap_or(""),
+                udp_port,
+                agent: call.agent(),
+                app: params.text("app").unwrap_or(""),
+            }),
+            Subscribed::Yes
+        );
     let switches = state.naming.switches();
     let frame = Frame {
         clusters,
