@@ -64,8 +64,7 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let clock = Clock::start();
     let registry = RegistryHandle::start(settings.registry.clone(), settings.limits.clone(), clock, &shutdown);
     let push = Push::start(registry.clone(), settings.push.clone(), &shutdown)?;
-    let subscribers = push.subscribers().clone();
-    let sdk_push = SdkPush::new(registry.clone(), subscribers.clone(), settings.sdk.clone(), shutdown.clone());
+    let sdk_push = SdkPush::new(registry.clone(), push.subscribers().clone(), settings.sdk.clone(), shutdown.clone());
     let naming = Naming::new(registry, settings.limits.clone());
     let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);
     info!(http = local(&http), grpc = local(&grpc), data_dir = %data.path().display(), "node started");
@@ -74,7 +73,7 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let requests = api::http::metrics::register(&mut metrics, naming.clone(), push.clone());
     let native = NativeApi::new(
         naming.clone(),
-        subscribers,
+        push.subscribers().clone(),
         settings.grpc.clone(),
         NodeFacts { name: name.clone(), readiness: readiness.clone(), brake: settings.registry.brake(), clock },
         shutdown.clone(),
@@ -82,6 +81,7 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let routes = native.add_to(Routes::default());
     let web = with_standard_services(routes.clone(), &native::SERVICES, readiness.clone(), &shutdown)?;
     let sdk = SdkApi::new(naming.clone(), sdk_push, &settings.grpc, readiness.clone(), shutdown.clone());
+    api::grpc::metrics::register(&mut metrics, sdk.clone());
     let services = [&native::SERVICES[..], &sdk::SERVICES].concat();
     let routes = with_standard_services(sdk.add_to(routes), &services, readiness.clone(), &shutdown)?;
     let state = Arc::new(api::http::Gateway {

@@ -29,10 +29,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // The use cases.
     ("naming", &["error", "clock", "shutdown", "setting", "registry", "wire", "push"]),
     // Front ends.
-    (
-        "api",
-        &["error", "clock", "shutdown", "setting", "readiness", "machine", "registry", "wire", "push", "naming"],
-    ),
+    ("api", &["error", "clock", "shutdown", "setting", "readiness", "machine", "registry", "wire", "push", "naming"]),
     // Edges.
     ("data_dir", &[]),
     ("listen", &[]),
@@ -41,8 +38,19 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "node",
         &[
-            "api", "clock", "config", "data_dir", "listen", "machine", "naming", "push", "readiness", "registry",
-            "shutdown", "stop", "telemetry",
+            "api",
+            "clock",
+            "config",
+            "data_dir",
+            "listen",
+            "machine",
+            "naming",
+            "push",
+            "readiness",
+            "registry",
+            "shutdown",
+            "stop",
+            "telemetry",
         ],
     ),
     ("cli", &["config", "node", "telemetry", "setting"]),
