@@ -87,7 +87,12 @@ pub fn decide(view: View<'_>, command: ServiceCommand, context: &impl Context) -
     match command {
         ServiceCommand::Register(key, kind, publication) => register(view, key, kind, publication, context),
         ServiceCommand::Deregister(target, kind) => {
-            let instance = find(view, &target, Some(kind))?;
+            let instance = find(view, &target)?;
+            let present = instance.kind();
+            if present != kind {
+                let (service, endpoint) = (view.key.clone(), target.endpoint);
+                return Err(Error::OtherKind { service, endpoint, present, asked: kind });
+            }
             match (instance.has_connection(), instance.lease()) {
                 (false, _) => Ok(vec![Edit::Remove { key: instance.key(), retain: false }]),
                 (true, Some(_)) => Ok(vec![without_lease(instance)]),
@@ -103,7 +108,7 @@ pub fn decide(view: View<'_>, command: ServiceCommand, context: &impl Context) -
         },
         ServiceCommand::Overlay(target, change) => {
             known(view)?;
-            Ok(vec![overlay(find(view, &target, None)?, &change, context)?])
+            Ok(vec![overlay(find(view, &target)?, &change, context)?])
         }
         ServiceCommand::OverlayMany(selection, change) => {
             known(view)?;
@@ -298,7 +303,7 @@ fn set_health(view: View<'_>, target: &Target, healthy: bool) -> Result<Vec<Edit
     if checker != Some(&Checker::None) {
         return Err(Error::Checked { service: view.key.clone(), cluster });
     }
-    let instance = find(view, target, None)?;
+    let instance = find(view, target)?;
     Ok(vec![if instance.healthy() == healthy {
         Edit::Show(instance.clone())
     } else {
@@ -333,11 +338,8 @@ fn known(view: View<'_>) -> Result<(), Error> {
     if view.exists { Ok(()) } else { Err(Error::ServiceUnknown(view.key.clone())) }
 }
 
-fn find<'a>(view: View<'a>, target: &Target, kind: Option<Kind>) -> Result<&'a Arc<Instance>, Error> {
-    view.instances
-        .resolve(target)?
-        .filter(|instance| kind.is_none_or(|kind| instance.kind() == kind))
-        .ok_or_else(|| unknown(view.key, target.clone()))
+fn find<'a>(view: View<'a>, target: &Target) -> Result<&'a Arc<Instance>, Error> {
+    view.instances.resolve(target)?.ok_or_else(|| unknown(view.key, target.clone()))
 }
 
 fn unknown(service: &ServiceKey, target: Target) -> Error {

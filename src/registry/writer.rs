@@ -151,18 +151,10 @@ impl Writer {
                     self.apply(batch.drain(..));
                 }
                 _ = looks.tick() => {
-                    let now = self.shared.clock.now();
-                    if let Some(frozen) = self.guard.observe(now) {
-                        let frozen_ms = u64::try_from(frozen.as_millis()).unwrap_or(u64::MAX);
-                        warn!(frozen_ms, "this process did not run, every lease begins anew");
-                        self.shared.gauges.freezes.store(self.guard.freezes(), Ordering::Relaxed);
-                    }
-                    more_due = self.look(now);
-                    self.clean(now);
+                    more_due = self.look();
+                    self.clean(self.shared.clock.now());
                 }
-                () = std::future::ready(()), if more_due => {
-                    more_due = self.look(self.shared.clock.now());
-                }
+                () = std::future::ready(()), if more_due => more_due = self.look(),
             }
         }
     }
@@ -377,8 +369,14 @@ impl Writer {
         Ok(Reply::default())
     }
 
-    /// Ends the leases that are due. Returns whether more are waiting.
-    fn look(&mut self, now: Mono) -> bool {
+    /// Ends the leases that are due, unless the process has just been frozen. Returns whether more are waiting.
+    fn look(&mut self) -> bool {
+        let now = self.shared.clock.now();
+        if let Some(frozen) = self.guard.observe(now) {
+            let frozen_ms = u64::try_from(frozen.as_millis()).unwrap_or(u64::MAX);
+            warn!(frozen_ms, "this process did not run, every lease begins anew");
+            self.shared.gauges.freezes.store(self.guard.freezes(), Ordering::Relaxed);
+        }
         if !self.shared.switches.load().health_check_enabled {
             return false;
         }

@@ -134,6 +134,8 @@ pub fn with_standard_services(
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(pb::CLIENT_API)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            // So that tools can print the details of our errors.
+            .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
     };
     let health = HealthServer::new(HealthService::new(readiness, services, shutdown.clone()));
     Ok(routes
