@@ -64,7 +64,8 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let clock = Clock::start();
     let registry = RegistryHandle::start(settings.registry.clone(), settings.limits.clone(), clock, &shutdown);
     let push = Push::start(registry.clone(), settings.push.clone(), &shutdown)?;
-    let sdk_push = SdkPush::new(registry.clone(), push.subscribers().clone(), settings.sdk.clone(), shutdown.clone());
+    let subscribers = push.subscribers().clone();
+    let sdk_push = SdkPush::new(registry.clone(), subscribers.clone(), settings.sdk.clone(), shutdown.clone());
     let naming = Naming::new(registry, settings.limits.clone());
     let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);
     info!(http = local(&http), grpc = local(&grpc), data_dir = %data.path().display(), "node started");
@@ -73,7 +74,7 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let requests = api::http::metrics::register(&mut metrics, naming.clone(), push.clone());
     let native = NativeApi::new(
         naming.clone(),
-        push.subscribers().clone(),
+        subscribers,
         settings.grpc.clone(),
         NodeFacts { name: name.clone(), readiness: readiness.clone(), brake: settings.registry.brake(), clock },
         shutdown.clone(),
