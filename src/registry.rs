@@ -1,6 +1,6 @@
 //! The registry core: what is registered, who may change it, and when it ends. No network, no wire format.
 //!
-//! All changes go through one apply loop ([`writer`]); readers hold immutable snapshots and never wait.
+//! All changes go through one apply loop (`writer`); readers hold immutable snapshots and never wait.
 
 pub mod apply;
 pub mod command;

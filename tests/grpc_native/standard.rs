@@ -104,3 +104,18 @@ async fn a_drain_ends_every_open_stream_and_the_process() {
     assert!(status.success());
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
+
+#[tokio::test]
+async fn connections_beyond_the_bound_wait_their_turn() {
+    let native = Native::with(&["grpc.max_connections=1"]).await;
+    let check = |channel| async move {
+        HealthClient::new(channel).check(HealthCheckRequest::default()).await.unwrap().into_inner().status()
+    };
+    assert_eq!(check(native.channel.clone()).await, ServingStatus::Serving);
+    let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{}", native.node.grpc())).unwrap();
+    let mut second = tokio::spawn(check(endpoint.connect_lazy()));
+    assert!(tokio::time::timeout(Duration::from_millis(300), &mut second).await.is_err(), "it must wait");
+    let Native { node: _node, channel, registry, catalog, operator } = native;
+    drop((channel, registry, catalog, operator));
+    assert_eq!(tokio::time::timeout(SOON, second).await.unwrap().unwrap(), ServingStatus::Serving);
+}

@@ -5,16 +5,13 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Method};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
-use tonic::{
-    service::Routes,
-    transport::{Server, server::TcpIncoming},
-};
+use tonic::{service::Routes, transport::Server};
 use tonic_health::pb::health_server::HealthServer;
 use tonic_web::GrpcWebLayer;
 use tower::util::MapResponseLayer;
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
-use super::{drain::EndOnDrain, health::HealthService};
+use super::{accept::connections, drain::EndOnDrain, health::HealthService};
 use crate::{
     api::reply,
     readiness::ReadinessWatch,
@@ -30,6 +27,8 @@ pub struct Settings {
     /// Largest message that is read or written, in bytes after decompression. Raised: one client may make the server hold
     /// that much; lowered: large lists come in more pages and large batches must be cut.
     pub max_message_bytes: usize,
+    /// Most connections at a time; further ones wait to be accepted. Raised: more descriptors and memory may be taken.
+    pub max_connections: usize,
     /// Most calls that one connection may have open at once, streams included: the bound for what one connection can make
     /// the server hold. A client beyond it waits.
     pub max_streams: u32,
@@ -51,6 +50,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             max_message_bytes: 10 * 1024 * 1024,
+            max_connections: 65_536,
             max_streams: 1_024,
             max_beat_handles: 1_048_576,
             ping_interval: Duration::from_secs(20),
@@ -67,6 +67,12 @@ impl Section for Settings {
             "a whole number from 65536 to 1073741824",
             "10485760",
             "largest message that is read or written, in bytes after decompression",
+        ),
+        Setting::new(
+            "max_connections",
+            "a whole number from 1 to 16777216",
+            "65536",
+            "most connections at a time; further ones wait",
         ),
         Setting::new(
             "max_streams",
@@ -103,6 +109,7 @@ impl Section for Settings {
     fn check(&self) -> Result<(), Problem> {
         let range = "it is out of range";
         Problem::unless((65_536..=1_073_741_824).contains(&self.max_message_bytes), "max_message_bytes", range)?;
+        Problem::unless((1..=16_777_216).contains(&self.max_connections), "max_connections", range)?;
         Problem::unless((1..=1_000_000).contains(&self.max_streams), "max_streams", range)?;
         Problem::unless(self.max_beat_handles <= 16_777_216, "max_beat_handles", range)?;
         for (key, value) in [("ping_interval", self.ping_interval), ("ping_timeout", self.ping_timeout)] {
@@ -156,7 +163,7 @@ pub async fn serve(
         .http2_keepalive_timeout(Some(settings.ping_timeout))
         .layer(MapResponseLayer::new(reply::complete::<tonic::body::Body>))
         .add_routes(routes.prepare())
-        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), shutdown.draining())
+        .serve_with_incoming_shutdown(connections(listener, settings.max_connections, shutdown), shutdown.draining())
         .await
 }
 
