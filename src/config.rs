@@ -73,6 +73,7 @@ sections! {
     registry: crate::registry::Settings,
     limits: crate::registry::Limits,
     grpc: crate::api::grpc::server::Settings,
+    sdk: crate::push::sdk::Settings,
     http: crate::api::http::Settings,
     push: crate::push::Settings,
 }

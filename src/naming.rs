@@ -3,6 +3,7 @@
 //! Values that come in have been decoded but not judged: here they are checked once, whatever protocol they came by.
 
 mod beat;
+mod connection;
 mod error;
 mod operate;
 mod publish;

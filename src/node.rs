@@ -4,13 +4,15 @@ use std::{io, sync::Arc};
 
 use tokio::sync::watch;
 use tonic::service::Routes;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use crate::{
     api::{
         self,
         grpc::{
+            accept,
             native::{self, NativeApi, NodeFacts},
+            sdk::{self, SdkApi},
             server::with_standard_services,
         },
     },
@@ -18,8 +20,9 @@ use crate::{
     config::Settings,
     data_dir::{self, DataDir},
     listen,
+    machine::Machine,
     naming::Naming,
-    push::{self, Push},
+    push::{self, Push, sdk::SdkPush},
     readiness::Readiness,
     registry::RegistryHandle,
     shutdown::Shutdown,
@@ -61,6 +64,8 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let clock = Clock::start();
     let registry = RegistryHandle::start(settings.registry.clone(), settings.limits.clone(), clock, &shutdown);
     let push = Push::start(registry.clone(), settings.push.clone(), &shutdown)?;
+    let subscribers = push.subscribers().clone();
+    let sdk_push = SdkPush::new(registry.clone(), subscribers.clone(), settings.sdk.clone(), shutdown.clone());
     let naming = Naming::new(registry, settings.limits.clone());
     let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);
     info!(http = local(&http), grpc = local(&grpc), data_dir = %data.path().display(), "node started");
@@ -69,33 +74,32 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let requests = api::http::metrics::register(&mut metrics, naming.clone(), push.clone());
     let native = NativeApi::new(
         naming.clone(),
-        push.subscribers().clone(),
+        subscribers,
         settings.grpc.clone(),
         NodeFacts { name: name.clone(), readiness: readiness.clone(), brake: settings.registry.brake(), clock },
         shutdown.clone(),
     );
     let routes = native.add_to(Routes::default());
-    let routes = with_standard_services(routes, &native::SERVICES, readiness.clone(), &shutdown)?;
-    let state = api::http::State {
+    let web = with_standard_services(routes.clone(), &native::SERVICES, readiness.clone(), &shutdown)?;
+    let sdk = SdkApi::new(naming.clone(), sdk_push, &settings.grpc, readiness.clone(), shutdown.clone());
+    let services = [&native::SERVICES[..], &sdk::SERVICES].concat();
+    let routes = with_standard_services(sdk.add_to(routes), &services, readiness.clone(), &shutdown)?;
+    let state = Arc::new(api::http::Gateway {
         naming,
         push,
         readiness,
         name: name.into(),
-        settings: Arc::new(settings.http.clone()),
-        machine: Arc::default(),
-        log: Arc::new(log),
-        metrics: Arc::new(metrics),
+        settings: settings.http.clone(),
+        machine: Machine::default(),
+        log: Box::new(log),
+        metrics,
         requests,
-    };
-    let router = api::http::router(&state).merge(api::grpc::server::web(routes.clone(), &settings.grpc));
+    });
+    let router = api::http::router(&state, api::grpc::server::web(web));
     let serving = shutdown.clone();
     shutdown.spawn(async move { api::http::server::serve(router, http, &settings.http, &serving).await });
     let serving = shutdown.clone();
-    shutdown.spawn(async move {
-        if let Err(error) = api::grpc::server::serve(routes, grpc, &settings.grpc, &serving).await {
-            error!(%error, "the gRPC listener failed");
-        }
-    });
+    shutdown.spawn(async move { accept::serve(routes, grpc, &settings.grpc, clock, &serving).await });
     ready.send_replace(Readiness::Ready);
 
     stop.requested().await;

@@ -11,6 +11,7 @@ mod datagram;
 mod deliver;
 mod pending;
 mod schedule;
+pub mod sdk;
 mod settings;
 pub mod subscriber;
 mod subscription;

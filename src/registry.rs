@@ -2,6 +2,7 @@
 //!
 //! All changes go through one apply loop (`writer`); readers hold immutable snapshots and never wait.
 
+pub mod appearances;
 pub mod apply;
 pub mod command;
 pub mod follow;

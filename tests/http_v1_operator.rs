@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::{net::UdpSocket, time::Duration};
+
 use serde_json::{Value, json};
 use support::{
     http::Answer,
@@ -217,7 +219,8 @@ fn scrape(server: &Server, path: &str) -> String {
 #[track_caller]
 fn value(text: &str, name: &str) -> String {
     let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    found.unwrap_or_else(|| panic!("{name} is not in\n{text}")).to_owned()
+    assert!(found.is_some(), "{name} is not in\n{text}");
+    found.unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -249,4 +252,41 @@ fn prometheus_reads_figures_and_requests() {
             assert_eq!(value(&text, name), number, "{name}");
         }
     }
+}
+
+#[test]
+fn pushes_and_subscribers_are_counted() {
+    let server = Server::with(&["push.merge_delay=50ms"]);
+    let state = |more: &[(&str, &str)]| server.get("/operator/push/state").params(more).send().json();
+    assert_eq!(state(&[]), json!({"succeed": 0, "total": 0, "ratio": 0.0, "reset": false}));
+    assert_eq!(state(&[("detail", "true")])["detail"], json!({"avgPushCost": -1, "maxPushCost": -1}));
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    let port = socket.local_addr().unwrap().port().to_string();
+    let list =
+        server.get("/instance/list").params(&[("serviceName", "s"), ("udpPort", &port), ("clientIP", "127.0.0.1")]);
+    list.header("User-Agent", "Nacos-Java-Client:v1.4.6").send().json();
+    server.register("s", "10.0.0.1", 80, &[]);
+    let mut buffer = [0; 64 * 1024];
+    let (length, from) = socket.recv_from(&mut buffer).unwrap();
+    let push: Value = serde_json::from_slice(&buffer[..length]).unwrap();
+    let ack = json!({"type": "push-ack", "lastRefTime": push["lastRefTime"].to_string(), "data": ""});
+    socket.send_to(ack.to_string().as_bytes(), from).unwrap();
+    let done = wait_until(SOON, || state(&[("detail", "true")]), |state| state["succeed"] == 1);
+    assert_eq!((&done["total"], &done["ratio"]), (&json!(1), &json!(1.0)));
+    let cost = done["detail"]["avgPushCost"].as_i64().unwrap();
+    assert!((0..i64::try_from(Duration::from_secs(60).as_millis()).unwrap()).contains(&cost), "{cost}");
+    assert_eq!(server.get("/operator/metrics").send().json()["subscribeCount"], 1);
+    let text = scrape(&server, "/metrics");
+    for (name, number) in [
+        ("nomina_push_sent_total", "1"),
+        ("nomina_push_acknowledged_total", "1"),
+        ("nomina_push_subscribers{protocol=\"udp\"}", "1"),
+        ("nacos_monitor{module=\"naming\",name=\"totalPush\"}", "1"),
+    ] {
+        assert_eq!(value(&text, name), number, "{name}");
+    }
+    assert_eq!(state(&[("reset", "true")])["reset"], true);
+    assert_eq!(state(&[])["total"], 0);
+    server.get("/operator/push/state").param("reset", "perhaps").send().refused(&["reset"]);
 }

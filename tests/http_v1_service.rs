@@ -144,9 +144,7 @@ fn bad_services_are_refused_and_not_created() {
     is(&server.put("/service").param("serviceName", "bad").send(), 400, "Param 'protectThreshold' is required.");
     let large = format!("k={}", "v".repeat(65_536));
     server.post("/service").form(&[("serviceName", "bad"), ("metadata", &large)]).send().refused(&["65537", "65536"]);
-    for method in ["PATCH", "OPTIONS"] {
-        assert_eq!(server.ns(method, "/service").send().status, 501);
-    }
+    assert_eq!(server.ns("PATCH", "/service").send().status, 501);
     let list = server.get("/service/list").params(&[("pageNo", "1"), ("pageSize", "10")]).send().json();
     assert_eq!(list["count"], 0);
 }
@@ -424,4 +422,36 @@ fn a_secret_of_a_checker_is_never_shown() {
         assert!(answer.text().contains("select 1") && !answer.text().contains("sesame"), "{path}: {answer:?}");
     }
     assert!(!server.log().contains("sesame"));
+}
+
+#[test]
+fn subscribers_are_listed_by_parts_of_names_and_in_pages() {
+    let server = Server::start();
+    let subscribe = |port: &str, more: &[(&str, &str)]| {
+        let list = server.get("/instance/list").params(&[("udpPort", port), ("clientIP", "127.0.0.1")]).params(more);
+        list.header("User-Agent", "Nacos-Java-Client:v1.4.6").send().json();
+    };
+    subscribe("40001", &[("serviceName", "demo"), ("clusters", "c1,c2"), ("app", "shop")]);
+    subscribe("40002", &[("serviceName", "g2@@demo-two")]);
+    subscribe("40003", &[("serviceName", "demo"), ("namespaceId", "dev")]);
+    subscribe("0", &[("serviceName", "demo")]);
+    let get = |more: &[(&str, &str)]| server.get("/service/subscribers").params(more).send();
+    assert_eq!(
+        get(&[("serviceName", "demo"), ("pageNo", "1"), ("pageSize", "10")]).json(),
+        json!({
+            "subscribers": [{
+                "addrStr": "127.0.0.1:40001", "ip": "127.0.0.1", "port": 40001, "agent": "Nacos-Java-Client:v1.4.6",
+                "app": "shop", "namespaceId": "public", "serviceName": "DEFAULT_GROUP@@demo", "cluster": "c1,c2"
+            }],
+            "count": 1
+        })
+    );
+    let two = get(&[("serviceName", "mo-t"), ("groupName", "2")]).json();
+    assert_eq!((&two["count"], &two["subscribers"][0]["app"]), (&json!(1), &json!("unknown")));
+    let dev = get(&[("serviceName", "demo"), ("namespaceId", "dev"), ("aggregation", "false")]).json();
+    assert_eq!(dev["subscribers"][0]["port"], 40_003);
+    assert_eq!(get(&[("serviceName", "demo"), ("pageNo", "2")]).json(), json!({"subscribers": [], "count": 1}));
+    assert_eq!(get(&[("serviceName", "no")]).json(), json!({"subscribers": [], "count": 0}));
+    is(&get(&[]), 400, "Param 'serviceName' is required.");
+    get(&[("serviceName", "demo"), ("pageSize", "0")]).refused(&["pageSize"]);
 }

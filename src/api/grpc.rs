@@ -1,7 +1,10 @@
-//! The gRPC front end: the native API, health, reflection; and the same services as gRPC-Web.
+//! The gRPC front end: the native API, the protocol of the Nacos SDKs, health, reflection; and gRPC-Web of the native API.
 
-mod accept;
+pub mod accept;
+pub mod connection;
 pub mod drain;
 pub mod health;
 pub mod native;
+pub mod sdk;
 pub mod server;
+pub mod transport;

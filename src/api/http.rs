@@ -1,6 +1,7 @@
 //! The HTTP gateway: v1 API, console, probes, metrics, and gRPC-Web of the native API.
 
 mod call;
+mod cors;
 mod fault;
 mod gate;
 pub mod metrics;
@@ -17,9 +18,12 @@ use prometheus_client::registry::Registry;
 pub use self::settings::Settings;
 use crate::{machine::Machine, naming::Naming, push::Push, readiness::ReadinessWatch};
 
+/// What the handlers have at hand, shared by all requests.
+pub type State = Arc<Gateway>;
+
 /// What the handlers have at hand. Made once by the node.
-#[derive(Debug, Clone)]
-pub struct State {
+#[derive(Debug)]
+pub struct Gateway {
     /// The use cases.
     pub naming: Naming,
     /// Who gets pushes.
@@ -27,15 +31,15 @@ pub struct State {
     /// Whether this node serves.
     pub readiness: ReadinessWatch,
     /// This node's name, `host:port`.
-    pub name: Arc<str>,
+    pub name: Box<str>,
     /// The settings of this front end.
-    pub settings: Arc<Settings>,
+    pub settings: Settings,
     /// How busy the machine is.
-    pub machine: Arc<Machine>,
+    pub machine: Machine,
     /// What is logged.
-    pub log: Arc<dyn LogLevels>,
+    pub log: Box<dyn LogLevels>,
     /// Every metric of the process.
-    pub metrics: Arc<Registry>,
+    pub metrics: Registry,
     /// Counts requests.
     pub requests: metrics::Requests,
 }
@@ -50,15 +54,17 @@ pub trait LogLevels: fmt::Debug + Send + Sync {
     fn set_level(&self, target: Option<&str>, level: &str) -> Result<(), String>;
 }
 
-/// Every path of the HTTP listener.
-pub fn router(state: &State) -> Router {
+/// Every path of the HTTP listener: those of this gateway, and `web`, the native API as gRPC-Web.
+pub fn router(state: &State, web: Router) -> Router {
     let v1 = v1::router().layer(axum::middleware::from_fn_with_state(state.clone(), gate::admit));
     Router::new()
-        .nest("/nacos", v1)
+        .merge(v1)
         .route("/metrics", get(metrics::scrape))
         .route("/nacos/actuator/prometheus", get(metrics::scrape))
         .fallback(fault::unknown)
         .method_not_allowed_fallback(fault::unknown)
         .layer(axum::middleware::from_fn_with_state(state.clone(), metrics::count))
         .with_state(state.clone())
+        .merge(web)
+        .layer(cors::layer(&state.settings.web_origins))
 }

@@ -53,7 +53,18 @@ pub enum Error {
     },
     /// The registry refused.
     #[error(transparent)]
-    Registry(#[from] registry::Error),
+    Registry(registry::Error),
+}
+
+impl From<registry::Error> for Error {
+    /// What is wrong with an argument is told in one way, whoever found it.
+    fn from(error: registry::Error) -> Self {
+        match error {
+            registry::Error::Metadata(error) => Self::Metadata(error),
+            registry::Error::Period(error) => Self::Period(error),
+            other => Self::Registry(other),
+        }
+    }
 }
 
 impl Classify for Error {

@@ -15,15 +15,14 @@ impl Naming {
     /// Changes what an operator laid over an instance. Returns it as listed from now on, and the revision of its service.
     ///
     /// # Errors
-    /// Not found if the service or the instance does not exist; ambiguous if the target fits several; too much metadata,
-    /// the publisher's and the operator's together.
+    /// Not found if the service or the instance does not exist; ambiguous if the target fits several; the publisher's and the
+    /// operator's metadata together are too much, or ask for periods that cannot be kept.
     pub async fn overlay(
         &self,
         service: ServiceKey,
         target: Target,
         change: OverlayChange,
     ) -> Result<(Arc<Instance>, u64), Error> {
-        self.check_overlay(&change)?;
         first(self.change(service, ServiceCommand::Overlay(target, change)).await?)
     }
 
@@ -38,7 +37,6 @@ impl Naming {
         selection: Selection,
         change: OverlayChange,
     ) -> Result<Vec<Arc<Instance>>, Error> {
-        self.check_overlay(&change)?;
         Ok(self.change(service, ServiceCommand::OverlayMany(selection, change)).await?.instances.into_vec())
     }
 
@@ -121,11 +119,5 @@ impl Naming {
 
     async fn change_namespace(&self, namespace: Namespace, command: NamespaceCommand) -> Result<(), Error> {
         Ok(self.registry.apply(Command::Namespace(namespace, command)).await.map(|_| ())?)
-    }
-
-    fn check_overlay(&self, change: &OverlayChange) -> Result<(), Error> {
-        let metadata = self.limits.metadata(change.set_metadata.clone())?;
-        crate::registry::heartbeat::Periods::of(&metadata)?;
-        Ok(())
     }
 }

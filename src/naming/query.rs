@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{Error, Naming};
+use crate::clock::Clock;
 use crate::registry::{
     self, Group, Instance, Namespace, NamespaceInfo, ServiceKey, Snapshot, Target,
     select::{Query, Selected, select},
@@ -201,6 +202,12 @@ impl Naming {
     #[must_use]
     pub fn switches(&self) -> Arc<Switches> {
         self.registry.switches()
+    }
+
+    /// The clock that the registry goes by.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.registry.clock()
     }
 
     /// Wall time now, in milliseconds since 1970, for display.

@@ -6,12 +6,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     command::{Error, Selection, ServiceChange, ServiceCommand},
+    heartbeat::Periods,
     instance::{ConnectionId, IdGenerator, Instance, Kind, Publication},
     key::{InstanceKey, ServiceKey, Target},
     lease::{Verdict, judge},
     lease_table::Due,
     limits::Limits,
-    list::InstanceList,
+    list::{Ambiguous, InstanceList},
     overlay::{Overlay, OverlayChange},
     service::{Checker, ServiceSettings},
 };
@@ -86,7 +87,12 @@ pub fn decide(view: View<'_>, command: ServiceCommand, context: &impl Context) -
     match command {
         ServiceCommand::Register(key, kind, publication) => register(view, key, kind, publication, context),
         ServiceCommand::Deregister(target, kind) => {
-            let instance = find(view, &target, Some(kind))?;
+            let instance = find(view, &target)?;
+            let present = instance.kind();
+            if present != kind {
+                let (service, endpoint) = (view.key.clone(), target.endpoint);
+                return Err(Error::OtherKind { service, endpoint, present, asked: kind });
+            }
             match (instance.has_connection(), instance.lease()) {
                 (false, _) => Ok(vec![Edit::Remove { key: instance.key(), retain: false }]),
                 (true, Some(_)) => Ok(vec![without_lease(instance)]),
@@ -102,7 +108,7 @@ pub fn decide(view: View<'_>, command: ServiceCommand, context: &impl Context) -
         },
         ServiceCommand::Overlay(target, change) => {
             known(view)?;
-            Ok(vec![overlay(find(view, &target, None)?, &change, context)?])
+            Ok(vec![overlay(find(view, &target)?, &change, context)?])
         }
         ServiceCommand::OverlayMany(selection, change) => {
             known(view)?;
@@ -201,13 +207,29 @@ fn withdraw(
     let before = context.published(connection, view.key).ok_or(Error::ConnectionGone)?;
     let named = match before {
         [only] => Some(only.clone()),
-        _ => view.instances.resolve(target)?.map(|instance| instance.key()).filter(|key| before.contains(key)),
+        _ => meant(before, target)?,
     };
     let Some(named) = named else { return Err(unknown(view.key, target.clone())) };
     let rest = before.iter().filter(|key| **key != named).cloned().collect();
     let mut edits = vec![Edit::Record(connection, rest)];
     edits.extend(view.instances.find(&named).map(|instance| release(instance, connection, false)));
     Ok(edits)
+}
+
+/// Which of `keys`, those of one publisher, `target` means: the rule of [`InstanceList::resolve`] among them alone.
+fn meant(keys: &[InstanceKey], target: &Target) -> Result<Option<InstanceKey>, Error> {
+    let named = |key: &&InstanceKey| key.cluster == target.cluster.clone().unwrap_or_default();
+    let found: Vec<_> = keys.iter().filter(|key| key.endpoint == target.endpoint).collect();
+    match (found.iter().copied().find(named), found.as_slice()) {
+        (Some(key), _) => Ok(Some(key.clone())),
+        (None, []) => Ok(None),
+        (None, _) if target.cluster.is_some() => Ok(None),
+        (None, [only]) => Ok(Some((*only).clone())),
+        (None, several) => {
+            let clusters = several.iter().map(|key| key.cluster.clone()).collect();
+            Err(Ambiguous { endpoint: target.endpoint.clone(), clusters }.into())
+        }
+    }
 }
 
 /// The instance as a publisher describes it: with the overlay, the id and the publishers that it has already.
@@ -270,6 +292,7 @@ fn overlay(instance: &Arc<Instance>, change: &OverlayChange, context: &impl Cont
     }
     let next = instance.with_overlay(overlay);
     context.limits().check_metadata_size(next.metadata())?;
+    Periods::of(next.metadata())?;
     Ok(Edit::Put { instance: next, beat: false })
 }
 
@@ -280,7 +303,7 @@ fn set_health(view: View<'_>, target: &Target, healthy: bool) -> Result<Vec<Edit
     if checker != Some(&Checker::None) {
         return Err(Error::Checked { service: view.key.clone(), cluster });
     }
-    let instance = find(view, target, None)?;
+    let instance = find(view, target)?;
     Ok(vec![if instance.healthy() == healthy {
         Edit::Show(instance.clone())
     } else {
@@ -315,11 +338,8 @@ fn known(view: View<'_>) -> Result<(), Error> {
     if view.exists { Ok(()) } else { Err(Error::ServiceUnknown(view.key.clone())) }
 }
 
-fn find<'a>(view: View<'a>, target: &Target, kind: Option<Kind>) -> Result<&'a Arc<Instance>, Error> {
-    view.instances
-        .resolve(target)?
-        .filter(|instance| kind.is_none_or(|kind| instance.kind() == kind))
-        .ok_or_else(|| unknown(view.key, target.clone()))
+fn find<'a>(view: View<'a>, target: &Target) -> Result<&'a Arc<Instance>, Error> {
+    view.instances.resolve(target)?.ok_or_else(|| unknown(view.key, target.clone()))
 }
 
 fn unknown(service: &ServiceKey, target: Target) -> Error {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{
+    heartbeat::PeriodError,
     instance::{ConnectionId, Instance, Kind, Publication},
-    key::{ClusterName, InstanceKey, Namespace, ServiceKey, Target},
+    key::{ClusterName, Endpoint, InstanceKey, Namespace, ServiceKey, Target},
     list::Ambiguous,
     metadata::{Metadata, TooLarge},
     overlay::OverlayChange,
@@ -140,6 +141,18 @@ pub enum Error {
         /// The instance that was meant.
         target: Target,
     },
+    /// The instance is there, but lives in the other way.
+    #[error("instance {endpoint} in service {service} is {present}, not {asked}")]
+    OtherKind {
+        /// The service.
+        service: ServiceKey,
+        /// Where the instance listens.
+        endpoint: Endpoint,
+        /// How it lives.
+        present: Kind,
+        /// How it was thought to live.
+        asked: Kind,
+    },
     /// The request fits several instances.
     #[error(transparent)]
     Ambiguous(#[from] Ambiguous),
@@ -176,6 +189,9 @@ pub enum Error {
     /// Publisher's and operator's metadata together exceed the limit.
     #[error(transparent)]
     Metadata(#[from] TooLarge),
+    /// Publisher's and operator's metadata together ask for periods that cannot be kept.
+    #[error(transparent)]
+    Period(#[from] PeriodError),
     /// Too many commands are waiting.
     #[error("{waiting} changes are waiting to be applied, the setting registry.queue allows no more; try again")]
     Overloaded {
@@ -195,8 +211,11 @@ impl Classify for Error {
         match self {
             Self::ServiceUnknown(_) | Self::InstanceUnknown { .. } | Self::NamespaceUnknown(_) => Code::NotFound,
             Self::ServiceExists(_) | Self::NamespaceExists(_) => Code::AlreadyExists,
-            Self::ServiceNotEmpty { .. } | Self::KindConflict { .. } | Self::Checked { .. } => Code::FailedPrecondition,
-            Self::Ambiguous(_) | Self::NamespaceReserved | Self::Metadata(_) => Code::InvalidArgument,
+            Self::ServiceNotEmpty { .. }
+            | Self::KindConflict { .. }
+            | Self::OtherKind { .. }
+            | Self::Checked { .. } => Code::FailedPrecondition,
+            Self::Ambiguous(_) | Self::NamespaceReserved | Self::Metadata(_) | Self::Period(_) => Code::InvalidArgument,
             Self::Overloaded { .. } => Code::ResourceExhausted,
             Self::Stopped | Self::ConnectionGone => Code::Unavailable,
             Self::Internal => Code::Internal,
@@ -206,9 +225,10 @@ impl Classify for Error {
     fn field(&self) -> Option<&'static str> {
         match self {
             Self::Ambiguous(_) => Some("cluster"),
-            Self::KindConflict { .. } => Some("ephemeral"),
+            Self::KindConflict { .. } | Self::OtherKind { .. } => Some("ephemeral"),
             Self::NamespaceReserved => Some("namespace"),
             Self::Metadata(error) => error.field(),
+            Self::Period(error) => error.field(),
             Self::ServiceUnknown(_)
             | Self::ServiceExists(_)
             | Self::ServiceNotEmpty { .. }

@@ -14,8 +14,8 @@ pub const DELETE_KEY: &str = "preserved.ip.delete.timeout";
 /// The reserved key that switches expiry off for an instance or a service if its value is `true` (Nacos 2.5).
 pub const EXEMPT_KEY: &str = "enableClientBeat";
 
-/// The longest period that may be asked for: one day.
-pub const LONGEST: Duration = Duration::from_secs(86_400);
+/// The longest period that may be asked for, in milliseconds: one day.
+pub const LONGEST_MILLIS: u64 = 86_400_000;
 
 /// The periods of one instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +107,7 @@ pub fn is_exempt(metadata: &Metadata) -> bool {
 fn period(metadata: &Metadata, key: &'static str, default: Duration) -> Result<Duration, PeriodError> {
     let Some(value) = metadata.value(key) else { return Ok(default) };
     match value.parse() {
-        Ok(millis) if (1..=86_400_000).contains(&millis) => Ok(Duration::from_millis(millis)),
+        Ok(millis) if (1..=LONGEST_MILLIS).contains(&millis) => Ok(Duration::from_millis(millis)),
         _ => Err(PeriodError::Value { key, value: excerpt(value) }),
     }
 }

@@ -1,6 +1,6 @@
 //! The instances of a service: a persistent sorted list that costs little to copy with one change.
 //!
-//! Small services are one flat run, two instances without an allocation of their own. Past `CHUNK` instances the list
+//! Small services are one flat run, two instances without an allocation of their own. Past 128 instances the list
 //! is a run of shared chunks, so that a change copies one chunk and the pointers to the others: in a service of 10,000
 //! about 130 pointers instead of 10,000.
 

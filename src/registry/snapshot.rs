@@ -74,6 +74,13 @@ impl Snapshot {
         &self.instances
     }
 
+    /// Whether those who look for services by name are to find this one: it has instances, or was created explicitly. One
+    /// that its last instance left stays for a while without being found.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        !self.instances.is_empty() || self.settings.is_some()
+    }
+
     /// How `cluster` is set up: its own settings, or the defaults.
     #[must_use]
     pub fn cluster(&self, cluster: &super::key::ClusterName) -> ClusterSettings {

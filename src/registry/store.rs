@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
+    appearances::{Appearance, Appearances},
     command::{Command, Error, NamespaceInfo, Reply},
     index::{Index, Walk},
     instance::Instance,
@@ -36,6 +37,7 @@ use crate::{
 pub(super) struct Shared {
     pub(super) index: Arc<Index>,
     pub(super) watches: Arc<Watches>,
+    pub(super) appearances: Appearances,
     pub(super) namespaces: ArcSwap<BTreeMap<Namespace, NamespaceInfo>>,
     pub(super) switches: ArcSwap<Switches>,
     pub(super) gauges: Gauges,
@@ -183,6 +185,12 @@ impl RegistryHandle {
     #[must_use]
     pub fn watch(&self, key: ServiceKey) -> Watch {
         self.shared.watches.subscribe(key)
+    }
+
+    /// Starts to follow which services appear and disappear, from now on; see [`Snapshot::is_present`].
+    #[must_use]
+    pub fn appearances(&self) -> Appearance {
+        self.shared.appearances.follow()
     }
 
     /// Notes a beat of `instance`, if it is kept by beats. Whether it must also be renewed by a command, because it is

@@ -19,6 +19,7 @@ use tokio::{
 use tracing::{error, info, warn};
 
 use super::{
+    appearances::Appearances,
     apply::{Context, Edit, View, close, decide, expire},
     command::{Command, Error, NamespaceCommand, Reply, ServiceCommand},
     heartbeat,
@@ -109,6 +110,7 @@ impl Writer {
         let shared = Arc::new(Shared {
             index: Arc::new(Index::default()),
             watches: Arc::new(Watches::default()),
+            appearances: Appearances::default(),
             namespaces: ArcSwap::default(),
             switches: ArcSwap::from_pointee(Switches::default()),
             gauges: Gauges::default(),
@@ -149,18 +151,10 @@ impl Writer {
                     self.apply(batch.drain(..));
                 }
                 _ = looks.tick() => {
-                    let now = self.shared.clock.now();
-                    if let Some(frozen) = self.guard.observe(now) {
-                        let frozen_ms = u64::try_from(frozen.as_millis()).unwrap_or(u64::MAX);
-                        warn!(frozen_ms, "this process did not run, every lease begins anew");
-                        self.shared.gauges.freezes.store(self.guard.freezes(), Ordering::Relaxed);
-                    }
-                    more_due = self.look(now);
-                    self.clean(now);
+                    more_due = self.look();
+                    self.clean(self.shared.clock.now());
                 }
-                () = std::future::ready(()), if more_due => {
-                    more_due = self.look(self.shared.clock.now());
-                }
+                () = std::future::ready(()), if more_due => more_due = self.look(),
             }
         }
     }
@@ -315,6 +309,7 @@ impl Writer {
     }
 
     fn publish(&mut self, drafts: &mut Drafts, now: Mono) {
+        let mut appearances = Vec::new();
         for draft in drafts.drafts.iter_mut().filter(|draft| draft.changed) {
             if !draft.exists && !draft.listed {
                 continue;
@@ -323,6 +318,10 @@ impl Writer {
             self.wall = self.wall.max(self.shared.clock.wall_millis());
             draft.instances.shrink();
             let snapshot = Snapshot::new(self.revision, self.wall, draft.settings.clone(), draft.instances.clone());
+            let is_present = snapshot.is_present();
+            if draft.service.snapshot().is_present() != is_present {
+                appearances.push(draft.service.key().clone());
+            }
             draft.service.publish(Arc::new(snapshot));
             let gauges = &self.shared.gauges;
             match (draft.listed, draft.exists) {
@@ -337,6 +336,10 @@ impl Writer {
                 self.emptied.push_back(Emptied { service, revision: self.revision, at: now });
             }
             self.shared.watches.notify(draft.service.key(), self.revision);
+        }
+        // After the index has them: who is told of one looks there.
+        for key in appearances {
+            self.shared.appearances.tell(key);
         }
     }
 
@@ -366,8 +369,14 @@ impl Writer {
         Ok(Reply::default())
     }
 
-    /// Ends the leases that are due. Returns whether more are waiting.
-    fn look(&mut self, now: Mono) -> bool {
+    /// Ends the leases that are due, unless the process has just been frozen. Returns whether more are waiting.
+    fn look(&mut self) -> bool {
+        let now = self.shared.clock.now();
+        if let Some(frozen) = self.guard.observe(now) {
+            let frozen_ms = u64::try_from(frozen.as_millis()).unwrap_or(u64::MAX);
+            warn!(frozen_ms, "this process did not run, every lease begins anew");
+            self.shared.gauges.freezes.store(self.guard.freezes(), Ordering::Relaxed);
+        }
         if !self.shared.switches.load().health_check_enabled {
             return false;
         }

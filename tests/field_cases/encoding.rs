@@ -98,7 +98,6 @@ fn metadata_has_a_generous_limit_that_is_a_setting() {
 /// Case 11: the limit holds for what is listed, the publisher's and the operator's pairs together, so that updates
 /// cannot grow an instance without bound.
 #[test]
-#[ignore = "the registry judges the operator's metadata by itself (finding 1)"]
 fn the_limit_of_metadata_holds_for_publisher_and_operator_together() {
     let server = Server::with(&["limits.metadata_bytes=1024"]);
     server.register("sum", "10.0.0.1", 80, &[("metadata", &format!("a={}", "v".repeat(700)))]);

@@ -28,16 +28,16 @@ fn a_removal_in_one_namespace_leaves_expiry_in_another_alone() {
 #[test]
 fn the_living_stay_while_the_silent_go() {
     let server = Server::with(&["registry.expiry_scan=50ms"]);
-    let metadata = periods(500, 2_000, 3_000);
+    let metadata = periods(500, 1_500, 2_000);
     for port in 1..=40 {
         server.register("mixed", "10.0.0.1", port, &[("metadata", &metadata)]);
     }
     let beats = (1..=20).map(|port| Beater::light(&server, "mixed", "10.0.0.1", port, &[])).collect();
-    let beater = Beater::start(&server, Duration::from_millis(300), beats);
+    let beater = Beater::start(&server, Duration::from_millis(250), beats);
     let living: Vec<u64> = (1..=20).collect();
     let healthy = || server.ports("mixed", &[("healthyOnly", "true")]);
     wait_until(SOON, || server.ports("mixed", &[]), |ports| *ports == living);
-    holds_for(Duration::from_secs(2), healthy, |ports| *ports == living);
+    holds_for(Duration::from_secs(1), healthy, |ports| *ports == living);
     beater.stop();
     wait_until(SOON, || server.ports("mixed", &[]), Vec::is_empty);
 }

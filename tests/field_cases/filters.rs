@@ -48,7 +48,6 @@ fn a_disabled_instance_is_in_no_answer_to_clients() {
 }
 
 #[test]
-#[ignore = "needs GET /catalog/instances"]
 fn a_disabled_instance_is_in_the_catalog() {
     let server = Server::start();
     server.register("dis", "10.0.0.1", 1, &[("enabled", "false"), ("healthy", "false")]);

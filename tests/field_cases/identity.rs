@@ -55,10 +55,6 @@ fn an_address_in_several_clusters_must_be_named_with_its_cluster() {
 #[test]
 fn no_cluster_and_the_default_cluster_are_one() {
     let server = Server::with(&["registry.expiry_scan=50ms"]);
-    let metadata = periods(1_000, 2_000, 3_000);
-    let metadata = [("metadata", metadata.as_str())];
-    server.register("one", "10.0.0.1", 80, &metadata);
-    server.register("one", "10.0.0.1", 80, &[&metadata[..], &[("clusterName", "")]].concat());
     let address = r#""ip":"10.0.0.1","port":80"#;
     let beats = [
         format!(r#"{{{address},"cluster":"DEFAULT"}}"#),
@@ -66,13 +62,19 @@ fn no_cluster_and_the_default_cluster_are_one() {
         format!(r#"{{{address},"cluster":null}}"#),
         format!(r#"{{{address},"cluster":""}}"#),
     ];
-    for beat in beats.iter().cycle().take(12) {
-        holds_for(
-            Duration::from_millis(350),
-            || server.clusters("one", &[("healthyOnly", "true")]),
-            |c| c == &["DEFAULT"],
-        );
-        assert_eq!(code(&server.beat("one", &[("beat", beat)])), 10_200);
+    let metadata = periods(500, 1_500, 60_000);
+    let metadata = [("metadata", metadata.as_str())];
+    let service = |nth: usize| format!("one-{nth}");
+    for nth in 0..beats.len() {
+        server.register(&service(nth), "10.0.0.1", 80, &metadata);
+        server.register(&service(nth), "10.0.0.1", 80, &[&metadata[..], &[("clusterName", "")]].concat());
+    }
+    let healthy = |nth: usize| server.clusters(&service(nth), &[("healthyOnly", "true")]);
+    wait_until(SOON, || (0..beats.len()).map(healthy).collect::<Vec<_>>().concat(), Vec::is_empty);
+    for (nth, beat) in beats.iter().enumerate() {
+        assert_eq!(code(&server.beat(&service(nth), &[("beat", beat)])), 10_200);
+        assert_eq!(healthy(nth), ["DEFAULT"], "{beat}");
+        assert_eq!(server.clusters(&service(nth), &[]), ["DEFAULT"], "{beat}");
     }
 }
 

@@ -28,7 +28,6 @@ fn names_of_rpc_frameworks_are_kept_apart_and_to_the_letter() {
 }
 
 #[test]
-#[ignore = "needs GET /service/list"]
 fn names_of_rpc_frameworks_are_listed_to_the_letter() {
     let server = Server::start();
     for name in RPC_NAMES {
@@ -59,7 +58,6 @@ fn odd_names_are_found_and_removed_by_the_name_under_which_they_came() {
 }
 
 #[test]
-#[ignore = "needs POST, GET and DELETE /service"]
 fn a_service_with_an_odd_name_can_be_created_read_and_deleted() {
     let server = Server::start();
     for name in ODD_NAMES {
@@ -88,7 +86,6 @@ fn a_list_of_an_unknown_service_is_empty_and_invents_nothing() {
 }
 
 #[test]
-#[ignore = "needs GET and DELETE /service, GET /service/list"]
 fn detail_and_removal_of_an_unknown_service_fail_and_invent_nothing() {
     let server = Server::start();
     server.list("nope", &[("udpPort", "50000"), ("clientIP", "127.0.0.1")]);

@@ -51,13 +51,11 @@ fn server() -> Server {
 }
 
 #[test]
-#[ignore = "needs GET /service/list"]
 fn no_page_of_the_list_of_services_overflows() {
     pages(&server(), "/service/list", "doms");
 }
 
 #[test]
-#[ignore = "needs GET /catalog/services"]
 fn no_page_of_the_catalog_overflows() {
     pages(&server(), "/catalog/services", "serviceList");
 }

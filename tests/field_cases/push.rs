@@ -6,7 +6,6 @@ use crate::support::server::Server;
 
 /// Probe P5: a caller could have datagrams sent to an address of its choice.
 #[test]
-#[ignore = "needs UDP push"]
 fn nobody_can_have_pushes_sent_to_a_third_party() {
     let server = Server::start();
     let (own, third) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.2:0").unwrap());

@@ -144,7 +144,6 @@ fn a_service_that_comes_back_when_its_cleaning_is_due_is_kept() {
 }
 
 #[test]
-#[ignore = "needs POST and GET /service"]
 fn a_service_that_was_created_keeps_its_metadata_and_threshold() {
     let server = Server::with(&["registry.empty_service_ttl=1s", "registry.expiry_scan=10ms"]);
     let create = [("serviceName", "kept"), ("protectThreshold", "0.6"), ("metadata", "owner=x")];

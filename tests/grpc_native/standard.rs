@@ -9,7 +9,7 @@ use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
 use tonic_reflection::pb::{v1, v1alpha};
 
-use crate::{Native, assert_refused, service, support::wait::SOON};
+use crate::{Native, assert_refused, service, support::wait::SOON, wait_until};
 
 const SERVICES: [&str; 3] =
     ["nomina.registry.v1.CatalogService", "nomina.registry.v1.OperatorService", "nomina.registry.v1.RegistryService"];
@@ -106,16 +106,17 @@ async fn a_drain_ends_every_open_stream_and_the_process() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_bound_wait_their_turn() {
+async fn connections_beyond_the_bound_are_closed_until_there_is_room() {
     let native = Native::with(&["grpc.max_connections=1"]).await;
     let check = |channel| async move {
-        HealthClient::new(channel).check(HealthCheckRequest::default()).await.unwrap().into_inner().status()
+        let answer = HealthClient::new(channel).check(HealthCheckRequest::default()).await?;
+        Ok::<_, tonic::Status>(answer.into_inner().status())
     };
-    assert_eq!(check(native.channel.clone()).await, ServingStatus::Serving);
-    let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{}", native.node.grpc())).unwrap();
-    let mut second = tokio::spawn(check(endpoint.connect_lazy()));
-    assert!(tokio::time::timeout(Duration::from_millis(300), &mut second).await.is_err(), "it must wait");
+    assert_eq!(check(native.channel.clone()).await.unwrap(), ServingStatus::Serving);
+    let address = format!("http://{}", native.node.grpc());
+    let second = || check(tonic::transport::Endpoint::from_shared(address.clone()).unwrap().connect_lazy());
+    assert!(second().await.is_err());
     let Native { node: _node, channel, registry, catalog, operator } = native;
     drop((channel, registry, catalog, operator));
-    assert_eq!(tokio::time::timeout(SOON, second).await.unwrap().unwrap(), ServingStatus::Serving);
+    assert_eq!(wait_until("there is room", second).await, ServingStatus::Serving);
 }

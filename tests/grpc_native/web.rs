@@ -60,7 +60,7 @@ async fn the_native_api_answers_grpc_web() {
 
 #[tokio::test]
 async fn pages_of_named_origins_may_call() {
-    let native = Native::with(&[r#"grpc.web_origins=["http://console.example"]"#]).await;
+    let native = Native::with(&[r#"http.web_origins=["http://console.example"]"#]).await;
     let get = pb::GetSwitchesRequest {};
     let (headers, messages, _) = call(&native, "nomina.registry.v1.OperatorService/GetSwitches", &get).await;
     assert_eq!(headers["access-control-allow-origin"], "http://console.example");

@@ -85,7 +85,6 @@ fn without_push_clients_poll_every_three_seconds() {
 }
 
 #[test]
-#[ignore = "needs UDP push"]
 fn with_push_clients_poll_every_ten_seconds() {
     let server = Server::start();
     let list = |agent: &str, params: &[(&str, &str)]| {
@@ -155,7 +154,6 @@ fn nobody_healthy_is_shown_as_it_is_when_no_threshold_was_set() {
 }
 
 #[test]
-#[ignore = "needs POST /service"]
 fn at_the_threshold_all_are_shown_as_healthy() {
     let server = Server::start();
     let create = server.post("/service").params(&[("serviceName", "guard"), ("protectThreshold", "0.5")]);

@@ -89,6 +89,7 @@ fn a_bad_update_changes_nothing() {
         ("PUT", &[("weight", "5"), ("enabled", "perhaps")], "enabled"),
         ("PATCH", &[("weight", "5"), ("metadata", "{broken")], "metadata"),
         ("PUT", &[("weight", "5"), ("metadata", "preserved.heart.beat.timeout=x")], "preserved.heart.beat.timeout"),
+        ("PATCH", &[("weight", "5"), ("metadata", "preserved.heart.beat.timeout=0")], "preserved.heart.beat.timeout"),
     ] {
         server.on_instance(method, "u", "10.0.0.1", 80, params).refused(&[word]);
         assert_eq!(host(&server), before, "{params:?}");

@@ -1,109 +1,205 @@
-//! Accepts connections of the gRPC port, within a bound.
+//! The gRPC listener: accepts connections within the limits, serves each, and ends them.
+//!
+//! It stands on hyper rather than on tonic's server because a request must be noted in the order in which it arrives on
+//! its connection, before tasks take over: a request right behind the stream of an SDK waits for the set-up.
 
-use std::{
-    io,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
+use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
+
+use hyper::{body::Incoming, server::conn::http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tonic::{body::Body, service::Routes, transport::server::TcpConnectInfo};
+use tower::{Layer, ServiceExt, util::MapResponseLayer};
+use tracing::{debug, warn};
+
+use super::{
+    server::Settings,
+    transport::{Numbers, Transport},
 };
+use crate::{api::reply, clock::Clock, shutdown::Shutdown};
 
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
-};
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::server::{Connected, TcpConnectInfo};
-use tracing::warn;
+/// How long a connection that is being ended may take to say goodbye.
+const GOODBYE: Duration = Duration::from_millis(500);
 
-use crate::shutdown::Shutdown;
-
-/// The pause after a connection could not be accepted: out of descriptors, most likely, so others must close first.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// A connection that holds its place among the permitted ones until it is closed.
-#[derive(Debug)]
-pub struct Connection {
-    stream: TcpStream,
-    _place: OwnedSemaphorePermit,
-}
-
-/// The connections of `listener`, at most `most` at a time; further ones wait in the system's queue. Ends when the drain
-/// starts.
-pub fn connections(
-    listener: TcpListener,
-    most: usize,
-    shutdown: &Shutdown,
-) -> ReceiverStream<Result<Connection, io::Error>> {
-    let (accepted, connections) = mpsc::channel(1);
-    let drain = shutdown.clone();
-    shutdown.spawn(async move {
-        let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
-        loop {
-            let connection = tokio::select! {
-                connection = accept(&listener, &places) => connection,
-                () = drain.draining() => return,
-            };
-            match connection {
-                Ok(connection) => {
-                    if accepted.send(Ok(connection)).await.is_err() {
-                        return;
-                    }
+/// Serves `routes` on `listener` until the drain starts, and then until every open call has ended.
+pub async fn serve(routes: Routes, listener: TcpListener, settings: &Settings, clock: Clock, shutdown: &Shutdown) {
+    let mut http = http2::Builder::new(TokioExecutor::new());
+    http.timer(TokioTimer::new())
+        .max_concurrent_streams(settings.max_streams)
+        .keep_alive_interval(settings.ping_interval)
+        .keep_alive_timeout(settings.ping_timeout);
+    let router = routes.prepare().into_axum_router();
+    let numbers = Numbers::default();
+    let places = Arc::new(Places::new(settings));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = shutdown.draining() => return,
+        };
+        match accepted {
+            Ok((stream, peer)) => match places.take(peer.ip()) {
+                Some(place) => {
+                    let transport = Arc::new(Transport::new(numbers.next(), peer, clock.wall_millis()));
+                    let serving = connection(http.clone(), router.clone(), stream, transport, shutdown.clone());
+                    shutdown.spawn(async move {
+                        serving.await;
+                        drop(place);
+                    });
                 }
-                Err(error) => {
-                    warn!(%error, "a gRPC connection could not be accepted");
-                    tokio::time::sleep(PAUSE).await;
-                }
+                None => warn!(%peer, "a connection was closed: there are as many as the settings [grpc] allow"),
+            },
+            // Out of descriptors, most likely: others will close.
+            Err(error) => {
+                warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
+    }
+}
+
+/// Ends what there is on a transport when its TCP connection is gone, however that came about.
+struct Gone(Arc<Transport>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+async fn connection(
+    http: http2::Builder<TokioExecutor>,
+    router: axum::Router,
+    stream: TcpStream,
+    transport: Arc<Transport>,
+    shutdown: Shutdown,
+) {
+    let peer = transport.peer();
+    let gone = Gone(transport.clone());
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!(%peer, %error, "a connection was gone before it was served");
+        return;
+    }
+    let info = TcpConnectInfo { local_addr: stream.local_addr().ok(), remote_addr: Some(peer) };
+    let arriving = transport.clone();
+    let service = hyper::service::service_fn(move |mut request: http::Request<Incoming>| {
+        // Here, and not in the future: futures of several requests run in any order.
+        if let Some(opening) = arriving.arriving(request.uri().path()) {
+            request.extensions_mut().insert(Arc::new(opening));
+        }
+        request.extensions_mut().insert(arriving.clone());
+        request.extensions_mut().insert(info.clone());
+        MapResponseLayer::new(reply::complete::<axum::body::Body>).layer(router.clone()).oneshot(request.map(Body::new))
     });
-    ReceiverStream::new(connections)
+    let mut serving = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    let served = tokio::select! {
+        served = serving.as_mut() => served,
+        () = ending(&transport, &shutdown) => {
+            serving.as_mut().graceful_shutdown();
+            tokio::select! {
+                served = serving.as_mut() => served,
+                () = closed(&transport) => Ok(()),
+            }
+        }
+    };
+    if let Err(error) = served {
+        debug!(%peer, %error, "a connection ended early");
+    }
+    drop(gone);
 }
 
-async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> io::Result<Connection> {
-    let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    stream.set_nodelay(true)?;
-    Ok(Connection { stream, _place: place })
-}
-
-impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
-
-    fn connect_info(&self) -> TcpConnectInfo {
-        self.stream.connect_info()
+/// Completes when no further request is to be taken: the transport is being ended, or the process drains and no SDK is on
+/// it, which is told by itself.
+async fn ending(transport: &Transport, shutdown: &Shutdown) {
+    let draining = async {
+        shutdown.draining().await;
+        if transport.is_sdk() {
+            transport.closing().await;
+        }
+    };
+    tokio::select! {
+        () = transport.closing() => {}
+        () = draining => {}
     }
 }
 
-impl AsyncRead for Connection {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+/// Completes when a transport that is being ended has had time to say so.
+async fn closed(transport: &Transport) {
+    transport.closing().await;
+    tokio::time::sleep(GOODBYE).await;
+}
+
+/// How many connections there are, in all and from each address.
+#[derive(Debug)]
+struct Places {
+    most: usize,
+    most_each: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    each: HashMap<IpAddr, usize>,
+}
+
+/// Room for one connection, until it is dropped.
+#[derive(Debug)]
+struct Place {
+    places: Arc<Places>,
+    address: IpAddr,
+}
+
+impl Places {
+    fn new(settings: &Settings) -> Self {
+        Self {
+            most: settings.max_connections,
+            most_each: settings.max_connections_per_address,
+            taken: Mutex::default(),
+        }
+    }
+
+    fn take(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+        let mut taken = self.taken.lock();
+        let each = taken.each.get(&address).copied().unwrap_or(0);
+        if taken.all >= self.most || each >= self.most_each {
+            return None;
+        }
+        taken.all += 1;
+        taken.each.insert(address, each + 1);
+        Some(Place { places: self.clone(), address })
     }
 }
 
-impl AsyncWrite for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.taken.lock();
+        taken.all -= 1;
+        if let Some(each) = taken.each.get_mut(&self.address) {
+            *each -= 1;
+            if *each == 0 {
+                taken.each.remove(&self.address);
+            }
+        }
     }
+}
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    #[test]
+    fn places_are_counted_in_all_and_for_each_address() {
+        let settings = Settings { max_connections: 3, max_connections_per_address: 2, ..Settings::default() };
+        let places = Arc::new(Places::new(&settings));
+        let (a, b) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let first = places.take(a).unwrap();
+        let _second = places.take(a).unwrap();
+        assert!(places.take(a).is_none());
+        let _third = places.take(b).unwrap();
+        assert!(places.take(b).is_none());
+        drop(first);
+        assert!(places.take(b).is_some());
+        assert_eq!(places.taken.lock().each.len(), 2);
     }
 }

@@ -1,17 +1,14 @@
-//! The gRPC listener: which services stand on it, its limits, and how it ends.
+//! The gRPC port: its limits, the standard services on it, and the same services as gRPC-Web on the HTTP port.
 
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue, Method};
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpListener;
-use tonic::{service::Routes, transport::Server};
+use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_web::GrpcWebLayer;
 use tower::util::MapResponseLayer;
-use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
-use super::{accept::connections, drain::EndOnDrain, health::HealthService};
+use super::{drain::EndOnDrain, health::HealthService};
 use crate::{
     api::reply,
     readiness::ReadinessWatch,
@@ -27,11 +24,14 @@ pub struct Settings {
     /// Largest message that is read or written, in bytes after decompression. Raised: one client may make the server hold
     /// that much; lowered: large lists come in more pages and large batches must be cut.
     pub max_message_bytes: usize,
-    /// Most connections at a time; further ones wait to be accepted. Raised: more descriptors and memory may be taken.
-    pub max_connections: usize,
     /// Most calls that one connection may have open at once, streams included: the bound for what one connection can make
     /// the server hold. A client beyond it waits.
     pub max_streams: u32,
+    /// Connections that may be open at once; further ones are closed at once. Each costs about 15 KiB.
+    pub max_connections: usize,
+    /// Connections that may be open at once from one address; further ones are closed at once. Lower it where no proxy
+    /// stands before many clients.
+    pub max_connections_per_address: usize,
     /// Most handles that one stream of beats may declare. Each costs about 100 bytes; one more is answered with INVALID.
     pub max_beat_handles: usize,
     /// Silence of a connection after which the server pings it. Raised: a dead client holds its streams longer; lowered:
@@ -41,21 +41,18 @@ pub struct Settings {
     /// How long the answer to a ping may take before the connection is closed.
     #[serde(with = "duration")]
     pub ping_timeout: Duration,
-    /// Origins of web pages that may call the API by gRPC-Web; `*` is any. None: only programs outside of browsers, and
-    /// pages of this server itself.
-    pub web_origins: Vec<String>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             max_message_bytes: 10 * 1024 * 1024,
-            max_connections: 65_536,
             max_streams: 1_024,
+            max_connections: 65_536,
+            max_connections_per_address: 65_536,
             max_beat_handles: 1_048_576,
             ping_interval: Duration::from_secs(20),
             ping_timeout: Duration::from_secs(10),
-            web_origins: Vec::new(),
         }
     }
 }
@@ -69,16 +66,22 @@ impl Section for Settings {
             "largest message that is read or written, in bytes after decompression",
         ),
         Setting::new(
-            "max_connections",
-            "a whole number from 1 to 16777216",
-            "65536",
-            "most connections at a time; further ones wait",
-        ),
-        Setting::new(
             "max_streams",
             "a whole number from 1 to 1000000",
             "1024",
             "most calls that one connection may have open at once",
+        ),
+        Setting::new(
+            "max_connections",
+            "a whole number from 1 to 1000000",
+            "65536",
+            "connections that may be open at once; further ones are closed",
+        ),
+        Setting::new(
+            "max_connections_per_address",
+            "a whole number from 1 to 1000000",
+            "65536",
+            "connections that may be open at once from one address; further ones are closed",
         ),
         Setting::new(
             "max_beat_handles",
@@ -98,26 +101,18 @@ impl Section for Settings {
             r#""10s""#,
             "time for the answer to a ping before the connection is closed",
         ),
-        Setting::new(
-            "web_origins",
-            r#"a list of origins, such as ["https://console.example.com"], or ["*"]"#,
-            "[]",
-            "origins of web pages that may call the API by gRPC-Web",
-        ),
     ];
 
     fn check(&self) -> Result<(), Problem> {
         let range = "it is out of range";
         Problem::unless((65_536..=1_073_741_824).contains(&self.max_message_bytes), "max_message_bytes", range)?;
-        Problem::unless((1..=16_777_216).contains(&self.max_connections), "max_connections", range)?;
         Problem::unless((1..=1_000_000).contains(&self.max_streams), "max_streams", range)?;
+        Problem::unless((1..=1_000_000).contains(&self.max_connections), "max_connections", range)?;
+        let each = self.max_connections_per_address;
+        Problem::unless((1..=1_000_000).contains(&each), "max_connections_per_address", range)?;
         Problem::unless(self.max_beat_handles <= 16_777_216, "max_beat_handles", range)?;
         for (key, value) in [("ping_interval", self.ping_interval), ("ping_timeout", self.ping_timeout)] {
             Problem::unless((Duration::from_secs(1)..=Duration::from_secs(3_600)).contains(&value), key, range)?;
-        }
-        for origin in &self.web_origins {
-            let good = origin == "*" || (origin.contains("://") && http::HeaderValue::from_str(origin).is_ok());
-            Problem::unless(good, "web_origins", "one of them is no origin")?;
         }
         Ok(())
     }
@@ -139,6 +134,8 @@ pub fn with_standard_services(
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(pb::CLIENT_API)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            // So that tools can print the details of our errors.
+            .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
     };
     let health = HealthServer::new(HealthService::new(readiness, services, shutdown.clone()));
     Ok(routes
@@ -147,51 +144,11 @@ pub fn with_standard_services(
         .add_service(EndOnDrain::new(reflection().build_v1alpha()?, shutdown.token())))
 }
 
-/// Serves `routes` on `listener` until the drain starts, and then until every open call has ended.
-///
-/// # Errors
-/// Those of the listener.
-pub async fn serve(
-    routes: Routes,
-    listener: TcpListener,
-    settings: &Settings,
-    shutdown: &Shutdown,
-) -> Result<(), tonic::transport::Error> {
-    Server::builder()
-        .max_concurrent_streams(settings.max_streams)
-        .http2_keepalive_interval(Some(settings.ping_interval))
-        .http2_keepalive_timeout(Some(settings.ping_timeout))
-        .layer(MapResponseLayer::new(reply::complete::<tonic::body::Body>))
-        .add_routes(routes.prepare())
-        .serve_with_incoming_shutdown(connections(listener, settings.max_connections, shutdown), shutdown.draining())
-        .await
-}
-
-/// The same services for browsers: gRPC-Web, to be merged into the router of the HTTP port.
-pub fn web(routes: Routes, settings: &Settings) -> axum::Router {
-    let router = routes
+/// The same services as gRPC-Web, to be merged into the router of the HTTP port.
+pub fn web(routes: Routes) -> axum::Router {
+    routes
         .into_axum_router()
         .reset_fallback()
         .layer(MapResponseLayer::new(reply::complete::<axum::body::Body>))
-        .layer(GrpcWebLayer::new());
-    match origins(&settings.web_origins) {
-        Some(origins) => router.layer(
-            CorsLayer::new()
-                .allow_origin(origins)
-                .allow_methods([Method::POST])
-                .allow_headers(Any)
-                .expose_headers(["grpc-status", "grpc-message", "grpc-status-details-bin"].map(HeaderName::from_static))
-                .max_age(Duration::from_secs(86_400)),
-        ),
-        None => router,
-    }
-}
-
-/// Which pages may call; `None`: none but the server's own.
-fn origins(origins: &[String]) -> Option<AllowOrigin> {
-    if origins.iter().any(|origin| origin == "*") {
-        return Some(Any.into());
-    }
-    let origins: Vec<_> = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
-    (!origins.is_empty()).then(|| AllowOrigin::list(origins))
+        .layer(GrpcWebLayer::new())
 }

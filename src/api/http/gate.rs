@@ -5,7 +5,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode, header};
 
 use super::refusal::Refusal;
 use crate::readiness::Readiness;
@@ -14,10 +14,11 @@ use crate::readiness::Readiness;
 ///
 /// * A path that an operator limited (`limitedUrlMap`) is answered with the status set for it, and nothing else; the
 ///   switches themselves never are.
+/// * What a handler answers forbids scripts of others (Nacos).
 /// * Naming paths are answered 503 unless the naming status is `UP`, or is one that admits the method.
 pub async fn admit(State(state): State<super::State>, request: Request, next: Next) -> Response {
     let switches = state.naming.switches();
-    let uri = request.extensions().get::<axum::extract::OriginalUri>().map_or(request.uri(), |original| &original.0);
+    let uri = request.uri();
     // An operator must be able to take a status or a limit back.
     let path = uri.path().trim_end_matches('/');
     let turns_switches = path.ends_with("/operator/switches") || path.ends_with("/ops/switches");
@@ -43,7 +44,9 @@ pub async fn admit(State(state): State<super::State>, request: Request, next: Ne
             return Refusal::new(503, text).into_response();
         }
     }
-    next.run(request).await
+    let mut response = next.run(request).await;
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("script-src 'self'"));
+    response
 }
 
 /// The naming status that v1 shows, and why it is so if this node itself says so.

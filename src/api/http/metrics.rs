@@ -229,6 +229,7 @@ mod tests {
         }
         let mut types: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
         let all = types.len();
+        types.sort_unstable();
         types.dedup();
         assert_eq!(types.len(), all);
     }

@@ -19,11 +19,19 @@ pub struct Settings {
     /// lines are cut off.
     #[serde(with = "duration")]
     pub header_timeout: Duration,
+    /// Origins of web pages that may call the HTTP port, gRPC-Web included; `*` is any. None: only programs outside of
+    /// browsers, and pages of this server itself.
+    pub web_origins: Vec<String>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { max_connections: 65_536, max_body_bytes: 2 * 1024 * 1024, header_timeout: Duration::from_secs(90) }
+        Self {
+            max_connections: 65_536,
+            max_body_bytes: 2 * 1024 * 1024,
+            header_timeout: Duration::from_secs(90),
+            web_origins: Vec::new(),
+        }
     }
 }
 
@@ -48,6 +56,12 @@ impl Section for Settings {
             "time for a client to send the head of a request, to send its body, and to begin to read an answer; also how \
              long an idle connection is kept",
         ),
+        Setting::new(
+            "web_origins",
+            r#"a list of origins, such as ["https://console.example.com"], or ["*"]"#,
+            "[]",
+            "origins of web pages that may call the HTTP port, gRPC-Web included",
+        ),
     ];
 
     fn check(&self) -> Result<(), Problem> {
@@ -55,6 +69,11 @@ impl Section for Settings {
         Problem::unless((1..=1_000_000).contains(&self.max_connections), "max_connections", range)?;
         Problem::unless((1_024..=1_073_741_824).contains(&self.max_body_bytes), "max_body_bytes", range)?;
         let allowed = Duration::from_secs(1)..=Duration::from_secs(3_600);
-        Problem::unless(allowed.contains(&self.header_timeout), "header_timeout", range)
+        Problem::unless(allowed.contains(&self.header_timeout), "header_timeout", range)?;
+        for origin in &self.web_origins {
+            let good = origin == "*" || (origin.contains("://") && http::HeaderValue::from_str(origin).is_ok());
+            Problem::unless(good, "web_origins", "one of them is no origin")?;
+        }
+        Ok(())
     }
 }

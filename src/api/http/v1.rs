@@ -24,77 +24,81 @@ use axum::{
 
 use super::State;
 
-/// Every path below `/nacos`.
+/// Every path of the v1 API. The paths stand in one flat router: a nested one costs each request a copy of its URI.
 pub fn router() -> Router<State> {
     Router::new()
-        .nest("/v1/ns", naming())
-        .nest("/v1/ns/operator", operator())
-        .nest("/v1/ns/ops", operator())
-        .nest("/v1/core/cluster", nodes())
-        .nest("/v1/console", console())
-        .route("/v1/auth/login", post(login::login))
-        .route("/v1/auth/users/login", post(login::login))
+        .merge(naming("/nacos/v1/ns"))
+        .merge(operator("/nacos/v1/ns/operator"))
+        .merge(operator("/nacos/v1/ns/ops"))
+        .merge(nodes("/nacos/v1/core/cluster"))
+        .merge(console("/nacos/v1/console"))
+        .route("/nacos/v1/auth/login", post(login::login))
+        .route("/nacos/v1/auth/users/login", post(login::login))
 }
 
-fn naming() -> Router<State> {
+fn naming(prefix: &str) -> Router<State> {
+    let at = |path: &str| format!("{prefix}{path}");
     Router::new()
         .route(
-            "/instance",
+            &at("/instance"),
             post(instance::register)
                 .delete(instance::deregister)
                 .put(instance::update)
                 .patch(instance::patch)
                 .get(instance::detail),
         )
-        .route("/instance/list", get(instance::list))
-        .route("/instance/beat", put(beat::beat))
-        .route("/instance/statuses", get(instance::statuses))
-        .route("/instance/metadata/batch", put(metadata_batch::set).delete(metadata_batch::unset))
-        .route("/service", post(service::create).put(service::update).get(service::detail).delete(service::delete))
-        .route("/service/list", get(service_list::list))
-        .route("/service/names", get(service_list::names))
-        .route("/service/subscribers", get(subscribers::list))
-        .route("/service/selector/types", get(service::selector_types))
-        .route("/catalog/services", get(catalog::services))
-        .route("/catalog/instances", get(catalog::instances))
-        .route("/catalog/service", get(catalog::service))
-        .route("/cluster", put(cluster::update))
-        .route("/health", put(health::set))
-        .route("/health/instance", put(health::set))
-        .route("/health/checkers", get(health::checkers))
-        .route("/health/server", get(health::server))
+        .route(&at("/instance/list"), get(instance::list))
+        .route(&at("/instance/beat"), put(beat::beat))
+        .route(&at("/instance/statuses"), get(instance::statuses))
+        .route(&at("/instance/metadata/batch"), put(metadata_batch::set).delete(metadata_batch::unset))
+        .route(&at("/service"), post(service::create).put(service::update).get(service::detail).delete(service::delete))
+        .route(&at("/service/list"), get(service_list::list))
+        .route(&at("/service/names"), get(service_list::names))
+        .route(&at("/service/subscribers"), get(subscribers::list))
+        .route(&at("/service/selector/types"), get(service::selector_types))
+        .route(&at("/catalog/services"), get(catalog::services))
+        .route(&at("/catalog/instances"), get(catalog::instances))
+        .route(&at("/catalog/service"), get(catalog::service))
+        .route(&at("/cluster"), put(cluster::update))
+        .route(&at("/health"), put(health::set))
+        .route(&at("/health/instance"), put(health::set))
+        .route(&at("/health/checkers"), get(health::checkers))
+        .route(&at("/health/server"), get(health::server))
 }
 
-fn operator() -> Router<State> {
+fn operator(prefix: &str) -> Router<State> {
+    let at = |path: &str| format!("{prefix}{path}");
     Router::new()
-        .route("/switches", get(switches::show).put(switches::turn))
-        .route("/metrics", get(operator::metrics))
-        .route("/servers", get(operator::servers))
-        .route("/push/state", get(push_state::show))
-        .route("/distro/server", get(operator::owner_of_service))
-        .route("/distro/client", get(operator::owner_of_client))
-        .route("/distro/status", get(operator::distro_status))
-        .route("/server/status", get(operator::server_status))
-        .route("/log", put(operator::log))
+        .route(&at("/switches"), get(switches::show).put(switches::turn))
+        .route(&at("/metrics"), get(operator::metrics))
+        .route(&at("/servers"), get(operator::servers))
+        .route(&at("/push/state"), get(push_state::show))
+        .route(&at("/distro/server"), get(operator::owner_of_service))
+        .route(&at("/distro/client"), get(operator::owner_of_client))
+        .route(&at("/distro/status"), get(operator::distro_status))
+        .route(&at("/server/status"), get(operator::server_status))
+        .route(&at("/log"), put(operator::log))
 }
 
-fn nodes() -> Router<State> {
+fn nodes(prefix: &str) -> Router<State> {
+    let at = |path: &str| format!("{prefix}{path}");
     Router::new()
-        .route("/self", get(core::own))
-        .route("/nodes", get(core::nodes))
-        .route("/simple/nodes", get(core::names))
-        .route("/health", get(core::health))
+        .route(&at("/self"), get(core::own))
+        .route(&at("/nodes"), get(core::nodes))
+        .route(&at("/simple/nodes"), get(core::names))
+        .route(&at("/health"), get(core::health))
 }
 
-fn console() -> Router<State> {
+fn console(prefix: &str) -> Router<State> {
+    let at = |path: &str| format!("{prefix}{path}");
     Router::new()
         .route(
-            "/namespaces",
+            &at("/namespaces"),
             get(namespaces::show).post(namespaces::create).put(namespaces::update).delete(namespaces::delete),
         )
-        .route("/server/state", get(console::server_state))
-        .route("/server/announcement", get(console::nothing))
-        .route("/server/guide", get(console::nothing))
-        .route("/health/liveness", get(console::liveness))
-        .route("/health/readiness", get(console::readiness))
+        .route(&at("/server/state"), get(console::server_state))
+        .route(&at("/server/announcement"), get(console::nothing))
+        .route(&at("/server/guide"), get(console::nothing))
+        .route(&at("/health/liveness"), get(console::liveness))
+        .route(&at("/health/readiness"), get(console::readiness))
 }

@@ -6,7 +6,7 @@ use super::{DecodeError, changed, duration, millis};
 use crate::{
     error::{Classify, Code},
     registry::{
-        heartbeat::{DELETE_KEY, INTERVAL_KEY, TIMEOUT_KEY},
+        heartbeat::{DELETE_KEY, INTERVAL_KEY, LONGEST_MILLIS, TIMEOUT_KEY},
         instance::{Instance, Kind, Publication, Weight, WeightError},
         key::{InstanceKey, NameError, ServiceKey, Target},
         limits::Limits,
@@ -89,7 +89,12 @@ pub fn publication(limits: &Limits, spec: Option<pb::InstanceSpec>) -> Result<(K
         ("spec.delete_timeout", DELETE_KEY, spec.delete_timeout),
     ] {
         if let Some(period) = period {
-            metadata.insert(key.to_owned(), millis(field, period)?.to_string());
+            let period = millis(field, period)?;
+            if !(1..=LONGEST_MILLIS).contains(&period) {
+                let value = i64::try_from(period).unwrap_or(i64::MAX);
+                return Err(DecodeError::Range { field, value, allowed: "1 to 86400000 milliseconds" }.into());
+            }
+            metadata.insert(key.to_owned(), period.to_string());
         }
     }
     let publication = Publication {

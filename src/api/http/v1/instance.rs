@@ -40,14 +40,17 @@ pub async fn register(State(state): State<api::http::State>, call: Call) -> Resu
     Ok(ok())
 }
 
-/// DELETE: removes an instance. One that does not exist is `ok` too: SDKs compare.
+/// DELETE: removes an instance. One that does not exist, or not in this kind, is `ok` too: SDKs compare.
 pub async fn deregister(State(state): State<api::http::State>, call: Call) -> Result<Response, Refusal> {
     let params = call.params()?;
     let limits = state.naming.limits();
     let (service, target) = (params.service(limits)?, params.target(limits)?);
     weight(&params)?;
     match state.naming.deregister(service, target, kind(&state, &params)?).await {
-        Ok(_) | Err(naming::Error::Registry(registry::Error::InstanceUnknown { .. })) => Ok(ok()),
+        Ok(_)
+        | Err(naming::Error::Registry(registry::Error::InstanceUnknown { .. } | registry::Error::OtherKind { .. })) => {
+            Ok(ok())
+        }
         Err(error) => Err(error.into()),
     }
 }
