@@ -4,7 +4,7 @@
 //!
 //! | layer | modules | job |
 //! | --- | --- | --- |
-//! | ground | [`error`] [`clock`] [`shutdown`] [`setting`] [`readiness`] [`machine`] [`stop`] | codes, time, tasks, what a setting is, whether the node serves |
+//! | ground | [`error`] [`clock`] [`shutdown`] [`setting`] [`quiet`] [`readiness`] [`machine`] [`stop`] | codes, time, tasks, what a setting is, whether the node serves |
 //! | core | [`registry`] | what is registered, who may change it, when it ends; no I/O, no wire format |
 //! | wire | [`wire`] | wire forms and the core's values, translated into each other; no I/O |
 //! | push | [`push`] | who is told of changes, and how |
@@ -23,6 +23,7 @@ pub mod machine;
 pub mod naming;
 pub mod node;
 pub mod push;
+pub mod quiet;
 pub mod readiness;
 pub mod registry;
 pub mod setting;

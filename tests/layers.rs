@@ -15,7 +15,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     // Ground: nothing of ours.
     ("error", &[]),
     ("clock", &[]),
-    ("shutdown", &[]),
+    ("quiet", &[]),
+    ("shutdown", &["quiet"]),
     ("setting", &[]),
     ("readiness", &[]),
     ("machine", &[]),
