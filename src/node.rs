@@ -82,6 +82,7 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let routes = native.add_to(Routes::default());
     let web = with_standard_services(routes.clone(), &native::SERVICES, readiness.clone(), &shutdown)?;
     let sdk = SdkApi::new(naming.clone(), sdk_push, &settings.grpc, readiness.clone(), shutdown.clone());
+    api::grpc::metrics::register(&mut metrics, sdk.clone());
     let services = [&native::SERVICES[..], &sdk::SERVICES].concat();
     let routes = with_standard_services(sdk.add_to(routes), &services, readiness.clone(), &shutdown)?;
     let state = Arc::new(api::http::Gateway {

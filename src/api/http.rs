@@ -9,6 +9,7 @@ mod refusal;
 pub mod server;
 mod settings;
 mod v1;
+mod v3;
 
 use std::{fmt, sync::Arc};
 
@@ -59,6 +60,7 @@ pub fn router(state: &State, web: Router) -> Router {
     let v1 = v1::router().layer(axum::middleware::from_fn_with_state(state.clone(), gate::admit));
     Router::new()
         .merge(v1)
+        .merge(v3::router())
         .route("/metrics", get(metrics::scrape))
         .route("/nacos/actuator/prometheus", get(metrics::scrape))
         .fallback(fault::unknown)

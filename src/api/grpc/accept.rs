@@ -19,6 +19,9 @@ use super::{
 };
 use crate::{api::reply, clock::Clock, shutdown::Shutdown};
 
+/// How long a client may take to say anything at all.
+const FIRST_WORD: Duration = Duration::from_secs(30);
+
 /// How long a connection that is being ended may take to say goodbye.
 const GOODBYE: Duration = Duration::from_millis(500);
 
@@ -80,6 +83,11 @@ async fn connection(
         debug!(%peer, %error, "a connection was gone before it was served");
         return;
     }
+    // A client speaks first; who says nothing takes up no room for ever.
+    if tokio::time::timeout(FIRST_WORD, stream.readable()).await.is_err() {
+        debug!(%peer, "a connection was closed on which nothing was said");
+        return;
+    }
     let info = TcpConnectInfo { local_addr: stream.local_addr().ok(), remote_addr: Some(peer) };
     let arriving = transport.clone();
     let service = hyper::service::service_fn(move |mut request: http::Request<Incoming>| {
@@ -113,9 +121,7 @@ async fn connection(
 async fn ending(transport: &Transport, shutdown: &Shutdown) {
     let draining = async {
         shutdown.draining().await;
-        if transport.is_sdk() {
-            transport.closing().await;
-        }
+        transport.free().await;
     };
     tokio::select! {
         () = transport.closing() => {}
