@@ -7,13 +7,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     command::{Error, Selection, ServiceChange, ServiceCommand},
     heartbeat::Periods,
-    instance::{ConnectionId, IdGenerator, Instance, Kind, Publication},
+    instance::{ConnectionId, Instance},
     key::{InstanceKey, ServiceKey, Target},
     lease::{Verdict, judge},
     lease_table::Due,
     limits::Limits,
     list::{Ambiguous, InstanceList},
     overlay::{Overlay, OverlayChange},
+    publication::{IdGenerator, Kind, Publication},
     service::{Checker, ServiceSettings},
 };
 use crate::clock::Mono;

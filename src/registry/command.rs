@@ -6,11 +6,12 @@ use smallvec::SmallVec;
 
 use super::{
     heartbeat::PeriodError,
-    instance::{ConnectionId, Instance, Kind, Publication},
+    instance::{ConnectionId, Instance},
     key::{ClusterName, Endpoint, InstanceKey, Namespace, ServiceKey, Target},
     list::Ambiguous,
     metadata::{Metadata, TooLarge},
     overlay::OverlayChange,
+    publication::{Kind, Publication},
     selector::Selector,
     service::{ClusterSettings, ServiceSettings, Threshold},
     switches::SwitchChange,

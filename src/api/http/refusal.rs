@@ -88,8 +88,8 @@ impl From<registry::metadata::TooLarge> for Refusal {
     }
 }
 
-impl From<registry::instance::WeightError> for Refusal {
-    fn from(error: registry::instance::WeightError) -> Self {
+impl From<registry::publication::WeightError> for Refusal {
+    fn from(error: registry::publication::WeightError) -> Self {
         naming::Error::from(error).into()
     }
 }

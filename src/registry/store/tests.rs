@@ -3,10 +3,11 @@ use std::sync::Arc;
 use super::*;
 use crate::registry::{
     command::{ServiceChange, ServiceCommand},
-    instance::{ConnectionId, Kind, Publication, Weight},
+    instance::ConnectionId,
     key::{InstanceKey, Target},
     limits::Limits,
     overlay::OverlayChange,
+    publication::{Kind, Publication, Weight},
     service::{ServiceSettings, Threshold},
 };
 
