@@ -155,6 +155,7 @@ impl Writer {
                 }
                 Command::Open(connection) => {
                     self.connections.entry(connection).or_default();
+                    self.shared.gauges.connections.store(self.connections.len(), Ordering::Relaxed);
                     (Ok(Reply::default()), None)
                 }
                 Command::Close(connection) => {
@@ -202,7 +203,9 @@ impl Writer {
     }
 
     fn close(&mut self, drafts: &mut Drafts, connection: ConnectionId, now: Mono) {
-        for (service, published) in self.connections.remove(&connection).unwrap_or_default() {
+        let published = self.connections.remove(&connection).unwrap_or_default();
+        self.shared.gauges.connections.store(self.connections.len(), Ordering::Relaxed);
+        for (service, published) in published {
             let at = drafts.open(service, &self.shared.index);
             let Some(draft) = drafts.all.get_mut(at) else { continue };
             for edit in close(draft.view(), connection, &published) {
@@ -379,6 +382,7 @@ impl Writer {
         let due = self.leases.due(now, self.guard.thaw(), removals, EXPIRE_AT_ONCE);
         let more = due.len() == EXPIRE_AT_ONCE;
         let mut drafts = Drafts::default();
+        let mut ended = 0;
         for due in &due {
             let exempt = due.held.service.snapshot().settings().is_some_and(|s| heartbeat::is_exempt(&s.metadata));
             let Some(edit) = expire(due, removals).filter(|_| !exempt) else {
@@ -394,10 +398,11 @@ impl Writer {
             let at = drafts.open_service(due.held.service.clone());
             if let Some(draft) = drafts.all.get_mut(at) {
                 self.carry_out(draft, edit, now, &mut SmallVec::new());
+                ended += 1;
             }
         }
-        if !due.is_empty() {
-            info!(leases = due.len(), services = drafts.all.len(), "leases ended");
+        if ended > 0 {
+            info!(leases = ended, services = drafts.all.len(), "leases ended");
         }
         self.publish(&mut drafts, now);
         more

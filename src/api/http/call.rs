@@ -1,6 +1,6 @@
 //! What a v1 handler gets of a request: parameters, who called, and helpers that read the names common to all paths.
 
-use std::{collections::BTreeSet, net::SocketAddr};
+use std::net::SocketAddr;
 
 use axum::{
     body::Body,
@@ -45,9 +45,6 @@ impl FromRequest<State> for Call {
         })
     }
 }
-
-/// Clusters that one list may name: each is compared with each instance.
-const MOST_CLUSTERS: usize = 256;
 
 /// How much of a body that is too large is read and thrown away. A client that sends all before it reads would otherwise
 /// find its connection reset in place of the answer.
@@ -219,19 +216,7 @@ impl Names for Params<'_> {
     }
 
     fn list_query(&self, limits: &Limits) -> Result<Query, Refusal> {
-        // A name that cannot exist contributes nothing; it must not turn "these clusters" into "all".
-        let clusters: Option<BTreeSet<ClusterName>> = self
-            .text("clusters")
-            .map(|names| names.split(',').filter_map(|name| limits.cluster(name).ok().flatten()).collect());
-        if let Some(clusters) = &clusters
-            && clusters.len() > MOST_CLUSTERS
-        {
-            let count = clusters.len();
-            return Err(Refusal::bad(format!(
-                "Param 'clusters' is illegal, it names {count} clusters; at most {MOST_CLUSTERS} are allowed"
-            )));
-        }
-        let clusters = clusters.map(Vec::from_iter);
+        let clusters = limits.clusters(self.raw("clusters").unwrap_or(""))?;
         let healthy_only = self.boolean("healthyOnly")?.unwrap_or(false);
         Ok(Query { clusters, healthy_only, labels: Labels::new(), raw: false })
     }

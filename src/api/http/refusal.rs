@@ -111,6 +111,7 @@ impl From<NameError> for Refusal {
             NameError::Character { .. } | NameError::NotAnAddress { .. } => {
                 format!("Param '{param}' is illegal, illegal characters should not appear in the param. ({error})")
             }
+            NameError::TooManyClusters { .. } => format!("Param 'clusters' is illegal, {error}"),
             NameError::Port { value } => {
                 format!("Param 'port' is illegal, the value should be between 0 and 65535. (it is '{value}')")
             }

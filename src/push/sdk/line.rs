@@ -177,10 +177,11 @@ impl Line {
             (What::Push(number), false) => {
                 Counters::add(&self.hub.counters.failed);
                 let Some(slot) = state.slots.get_mut(&number) else { return };
-                slot.failed();
-                if slot.failures > self.hub.settings.push_retries {
+                if slot.failures >= self.hub.settings.push_retries {
                     slot.give_up();
+                    state.queue_if_due(number);
                 } else {
+                    slot.failed();
                     slot.rest_until = Some(now + REST);
                 }
             }

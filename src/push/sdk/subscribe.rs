@@ -54,7 +54,7 @@ impl Line {
                 address: facts.address,
                 agent: facts.agent,
                 app: if facts.app.is_empty() { app.map_or_else(|| "unknown".to_owned(), excerpt) } else { facts.app },
-                clusters: clusters.to_owned(),
+                clusters: excerpt(clusters),
                 protocol: Protocol::Sdk,
                 since: self.hub.now(),
             },
