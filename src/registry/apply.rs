@@ -97,7 +97,7 @@ pub fn decide(view: View<'_>, command: ServiceCommand, context: &impl Context) -
             match (instance.has_connection(), instance.lease()) {
                 (false, _) => Ok(vec![Edit::Remove { key: instance.key(), retain: false }]),
                 (true, Some(_)) => Ok(vec![without_lease(instance)]),
-                (true, None) => Err(unknown(view.key, target)),
+                (true, None) => Err(Error::HeldByConnection { service: view.key.clone(), endpoint: target.endpoint }),
             }
         }
         ServiceCommand::Publish(connection, wanted) => publish(view, connection, wanted, context),

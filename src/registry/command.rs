@@ -154,6 +154,16 @@ pub enum Error {
         /// How it was thought to live.
         asked: Kind,
     },
+    /// The instance is there, but only connections keep it.
+    #[error(
+        "instance {endpoint} in service {service} is published by a connection; it goes when that ends or withdraws it"
+    )]
+    HeldByConnection {
+        /// The service.
+        service: ServiceKey,
+        /// Where the instance listens.
+        endpoint: Endpoint,
+    },
     /// The request fits several instances.
     #[error(transparent)]
     Ambiguous(#[from] Ambiguous),
@@ -215,6 +225,7 @@ impl Classify for Error {
             Self::ServiceNotEmpty { .. }
             | Self::KindConflict { .. }
             | Self::OtherKind { .. }
+            | Self::HeldByConnection { .. }
             | Self::Checked { .. } => Code::FailedPrecondition,
             Self::Ambiguous(_) | Self::NamespaceReserved | Self::Metadata(_) | Self::Period(_) => Code::InvalidArgument,
             Self::Overloaded { .. } => Code::ResourceExhausted,
@@ -234,6 +245,7 @@ impl Classify for Error {
             | Self::ServiceExists(_)
             | Self::ServiceNotEmpty { .. }
             | Self::InstanceUnknown { .. }
+            | Self::HeldByConnection { .. }
             | Self::Checked { .. }
             | Self::NamespaceUnknown(_)
             | Self::NamespaceExists(_)

@@ -382,7 +382,7 @@ impl Writer {
         let due = self.leases.due(now, self.guard.thaw(), removals, EXPIRE_AT_ONCE);
         let more = due.len() == EXPIRE_AT_ONCE;
         let mut drafts = Drafts::default();
-        let mut ended = 0;
+        let (mut ended, mut removed) = (0, 0);
         for due in &due {
             let exempt = due.held.service.snapshot().settings().is_some_and(|s| heartbeat::is_exempt(&s.metadata));
             let Some(edit) = expire(due, removals).filter(|_| !exempt) else {
@@ -395,6 +395,7 @@ impl Writer {
                 _ => &self.shared.gauges.lapsed,
             };
             counter.fetch_add(1, Ordering::Relaxed);
+            removed += usize::from(matches!(edit, Edit::Remove { .. }));
             let at = drafts.open_service(due.held.service.clone());
             if let Some(draft) = drafts.all.get_mut(at) {
                 self.carry_out(draft, edit, now, &mut SmallVec::new());
@@ -402,7 +403,7 @@ impl Writer {
             }
         }
         if ended > 0 {
-            info!(leases = ended, services = drafts.all.len(), "leases ended");
+            info!(removed, late = ended - removed, services = drafts.all.len(), "instances were silent for too long");
         }
         self.publish(&mut drafts, now);
         more

@@ -14,6 +14,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, counter::Counter, family::Family, gauge::ConstGauge},
     registry::Registry,
 };
+use tracing::debug;
 
 use super::{gate, refusal::Refusal};
 use crate::{
@@ -56,7 +57,9 @@ pub async fn count(State(state): State<super::State>, request: Request, next: Ne
     let method = method(request.method());
     let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
     let response = gate::admit(&state, request, next).await;
-    let labels = RequestLabels { method, route, status: response.status().as_u16() };
+    let status = response.status().as_u16();
+    debug!(method, route, status, "request answered");
+    let labels = RequestLabels { method, route, status };
     state.requests.get_or_create(&labels).inc();
     response
 }

@@ -423,7 +423,7 @@ async fn the_end_of_one_publisher_leaves_what_another_holds() {
     assert_eq!(bench.listed("s"), [(1, true)]);
     assert_eq!(bench.registry.figures().leases, 0);
     let deregister = ServiceCommand::Deregister(bench.target(1), Kind::Ephemeral);
-    assert!(matches!(bench.apply("s", deregister.clone()).await, Err(Error::InstanceUnknown { .. })));
+    assert!(matches!(bench.apply("s", deregister.clone()).await, Err(Error::HeldByConnection { .. })));
     bench.register("s", 1).await;
     bench.apply("s", deregister).await.unwrap();
     assert_eq!(bench.listed("s"), [(1, true)]);
