@@ -13,7 +13,7 @@ import signal
 import subprocess
 import threading
 import time
-import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -23,6 +23,8 @@ from waiting import wait_until
 SDK = pathlib.Path(__file__).resolve().parents[1]
 NAMESPACE = "crosswise"
 SERVICE = "everyone"
+# The port of an instance of no SDK.
+PROBE = 3001
 # The clients whose instances live by beats.
 BY_HTTP = ("java_1_4", "node_http")
 
@@ -65,6 +67,16 @@ COMMANDS = {
     "rust": rust,
     "node_http": node,
 }
+
+
+# What took how long for each SDK, in seconds.
+MEASURED = {}
+
+
+def pytest_terminal_summary(terminalreporter):
+    for what, times in MEASURED.items():
+        shown = ", ".join(f"{sdk} {'never' if seconds is None else f'{seconds:.1f}'}" for sdk, seconds in times.items())
+        terminalreporter.write_line(f"{what}: {shown}")
 
 
 class Agent:
@@ -128,11 +140,26 @@ class Field:
     def all_ports(self):
         return {agent.port for agent in self.agents.values()}
 
+    def direct(self, method, **parameters):
+        """A call of the server's HTTP API, past the SDKs."""
+        query = urllib.parse.urlencode({"namespaceId": NAMESPACE, "serviceName": SERVICE, **parameters})
+        request = urllib.request.Request(f"http://{self.http}/nacos/v1/ns/instance{'/list' * (method == 'GET')}?{query}", method=method)
+        with server.DIRECT.open(request, timeout=10) as answer:
+            return answer.read()
+
     def listed(self):
         """The ports that the server lists as healthy."""
-        query = f"namespaceId={NAMESPACE}&serviceName={SERVICE}&healthyOnly=true"
-        with server.DIRECT.open(f"http://{self.http}/nacos/v1/ns/instance/list?{query}", timeout=10) as answer:
-            return {host["port"] for host in json.load(answer)["hosts"]}
+        return {host["port"] for host in json.loads(self.direct("GET", healthyOnly="true"))["hosts"]}
+
+    def probed(self, within):
+        """For each SDK: after how many seconds it was told of a new instance; each must be told then that it is gone."""
+        lease = {"preserved.heart.beat.timeout": "600000", "preserved.ip.delete.timeout": "900000"}
+        probe = {"ip": "10.1.2.3", "port": PROBE}
+        self.direct("POST", **probe, metadata=json.dumps(lease))
+        told = self.times(lambda agent: PROBE in agent.ports(), self.agents, within)
+        self.direct("DELETE", **probe)
+        gone = self.times(lambda agent: PROBE not in agent.ports(), self.agents, 15)
+        return {sdk: seconds if gone[sdk] is not None else None for sdk, seconds in told.items()}
 
     def times(self, accept, sdks, within):
         """For each of `sdks`: after how many seconds `accept(agent)` became true; None if it did not `within` the time."""
@@ -166,31 +193,27 @@ def gathered(field):
     # Programs that start all at once on a small machine take their time.
     for agent in field.agents.values():
         wait_until(agent.registered, bool, f"{agent.sdk} has registered", 60)
-    return field.times(lambda agent: agent.ports() == field.all_ports(), field.agents, 30)
+    MEASURED["told of all"] = field.times(lambda agent: agent.ports() == field.all_ports(), field.agents, 30)
+    return MEASURED["told of all"]
 
 
 @pytest.fixture(scope="session")
 def restarted(field, gathered):
-    """The server was killed and started again: for each SDK, when its instance was back, and when it was told of all again."""
-    marks = {sdk: len(agent.lines) for sdk, agent in field.agents.items()}
+    """The server was killed and started again: for each SDK, when its instance was back, and when it was told of
+    a change again."""
     field.process.send_signal(signal.SIGKILL)
     field.process.wait()
     field.start_server()
-    listed = set()
-
-    def is_back(agent):
-        listed.clear()
-        listed.update(field.listed())
-        return agent.port in listed
-
-    back = field.times(is_back, field.agents, 60)
-    told = field.times(lambda agent: len(agent.lines) >= marks[agent.sdk] and agent.ports() == field.all_ports(), field.agents, 30)
+    back = field.times(lambda agent: agent.port in field.listed(), field.agents, 60)
+    told = field.probed(within=60)
+    MEASURED.update({"back after a restart": back, "told after a restart": told})
     return back, told
 
 
 @pytest.fixture(scope="session")
 def frozen(field, restarted):
-    """All programs were stopped and stayed connected, and went on later: when the instance of each was gone, and back."""
+    """All programs were stopped and stayed connected, and went on later: when the instance of each was gone and back, and when
+    it was told of a change again."""
     for agent in field.agents.values():
         agent.send(signal.SIGSTOP)
     try:
@@ -198,7 +221,10 @@ def frozen(field, restarted):
     finally:
         for agent in field.agents.values():
             agent.send(signal.SIGCONT)
-    return gone, field.times(lambda agent: agent.port in field.listed(), field.agents, 60)
+    back = field.times(lambda agent: agent.port in field.listed(), field.agents, 60)
+    told = field.probed(within=60)
+    MEASURED.update({"gone when it hangs": gone, "back when it goes on": back, "told when it goes on": told})
+    return gone, back, told
 
 
 @pytest.fixture(scope="session")
@@ -213,4 +239,5 @@ def killed(field, frozen):
         gone |= field.times(lambda agent: agent.port not in field.listed(), [sdk], 30)
         others = [other for other in left if victim.port in field.agents[other].ports()]
         told[sdk] = field.times(lambda agent, port=victim.port: port not in agent.ports(), others, 15)
+    MEASURED["gone when killed"] = gone
     return gone, told

@@ -20,21 +20,27 @@ def test_it_registers_again_after_a_restart_of_the_server(restarted, sdk):
 
 
 @EACH
-def test_it_is_told_of_all_others_again_after_the_restart(restarted, sdk):
+def test_it_is_told_of_changes_again_after_the_restart(restarted, sdk):
     _, told = restarted
-    assert told[sdk] is not None
+    assert told[sdk] is not None and told[sdk] <= BACK_WITHIN.get(sdk, 20.0), told
 
 
 @EACH
 def test_a_program_that_hangs_is_gone_within_30_s(frozen, sdk):
-    gone, _ = frozen
+    gone, _, _ = frozen
     assert gone[sdk] is not None and gone[sdk] < 30.0, gone
 
 
 @EACH
 def test_a_program_that_hung_comes_back(frozen, sdk):
-    _, back = frozen
+    _, back, _ = frozen
     assert back[sdk] is not None and back[sdk] <= BACK_WITHIN.get(sdk, 20.0), back
+
+
+@EACH
+def test_a_program_that_hung_is_told_of_changes_again(frozen, sdk):
+    _, _, told = frozen
+    assert told[sdk] is not None and told[sdk] <= BACK_WITHIN.get(sdk, 20.0), told
 
 
 @EACH

@@ -148,17 +148,18 @@ class NamingTest {
 
     @Test
     void anUnsubscribedListenerHearsNothingMore() throws Exception {
-        try (Client client = Client.inNewNamespace(); Client reader = client.another()) {
+        try (Client client = Client.inNewNamespace(); Client reader = client.another(); Client witness = client.another()) {
             Client.Told gone = new Client.Told();
+            Client.Told told = new Client.Told();
             client.naming.registerInstance(service, Client.instance(1001));
             reader.naming.subscribe(service, gone);
+            witness.naming.subscribe(service, told);
             gone.waitForPorts(1001);
+            told.waitForPorts(1001);
             reader.naming.unsubscribe(service, gone);
             int heard = gone.events.size();
             client.naming.registerInstance(service, Client.instance(1002));
-            Client.Told told = new Client.Told();
-            reader.naming.subscribe(service, told);
-            told.waitFor(last -> Client.ports(last).contains(1002), "a new subscription starts with the state of now");
+            told.waitFor(last -> Client.ports(last).contains(1002), "the change arrives where it is subscribed to");
             assertEquals(heard, gone.events.size());
         }
     }
