@@ -65,6 +65,11 @@ impl Hub {
         }
     }
 
+    /// Whether there is a service of this name to be told of.
+    fn is_present(&self, key: &ServiceKey) -> bool {
+        self.registry.service(key).is_some_and(|service| service.snapshot().is_present())
+    }
+
     async fn tell_names(self: Arc<Self>, mut feed: Appearance) {
         loop {
             let turn = tokio::select! {
@@ -74,7 +79,7 @@ impl Hub {
             let (Some(turn), Some(lines)) = (turn, self.names.lines()) else { return };
             match turn {
                 Turn::Of(key) => {
-                    let is_there = self.registry.service(&key).is_some_and(|service| service.snapshot().is_present());
+                    let is_there = self.is_present(&key);
                     for line in lines {
                         line.name_turned(&key, is_there);
                     }
@@ -103,8 +108,9 @@ impl Line {
         received: &BTreeSet<ServiceKey>,
         initializing: bool,
     ) -> Result<bool, Refusal> {
+        let ticket = self.hub.next_number();
         {
-            let state = self.state.lock();
+            let mut state = self.state.lock();
             let most = self.hub.settings.max_patterns;
             if state.ended {
                 return Err(Refusal::Ended);
@@ -112,19 +118,26 @@ impl Line {
             if !state.fuzzy.watches(text) && state.fuzzy.len() >= most {
                 return Err(Refusal::TooManyPatterns { most });
             }
+            // From here on what turns is noted, so that nothing is missed between the look and the watch.
+            state.fuzzy.begin(ticket, pattern.clone());
         }
-        // From here on changes are followed, so that none is missed after the look.
         self.hub.follow_names(self);
         let existing = self.hub.existing(&pattern);
         let cut = existing.cut;
         let mut state = self.state.lock();
+        let meanwhile = state.fuzzy.begun(ticket);
         if state.ended {
-            drop(state);
             self.hub.names.forget(self);
             return Err(Refusal::Ended);
         }
         state.fuzzy.watch(text, pattern, received, existing, initializing);
+        for key in &meanwhile.turned {
+            state.fuzzy.turn(key, self.hub.is_present(key), self.hub.most_names());
+        }
         wake(state);
+        if meanwhile.missed {
+            self.compare_names();
+        }
         Ok(cut)
     }
 
@@ -132,9 +145,8 @@ impl Line {
     pub fn cancel_names(&self, text: &str) {
         let mut state = self.state.lock();
         state.fuzzy.cancel(text);
-        let none_left = state.fuzzy.is_empty();
-        drop(state);
-        if none_left {
+        // While the line is locked: a watch that begins right after adds the line again.
+        if state.fuzzy.is_empty() {
             self.hub.names.forget(self);
         }
     }
@@ -150,7 +162,11 @@ impl Line {
 
     /// Changes of names were missed: compares what the client knows with what there is.
     pub(super) fn compare_names(&self) {
-        let patterns: Vec<_> = self.state.lock().fuzzy.patterns().cloned().collect();
+        let patterns: Vec<_> = {
+            let mut state = self.state.lock();
+            state.fuzzy.missed();
+            state.fuzzy.patterns().cloned().collect()
+        };
         for pattern in patterns {
             let Existing { found, cut } = self.hub.existing(&pattern);
             let mut state = self.state.lock();
