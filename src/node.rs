@@ -82,6 +82,7 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let routes = native.add_to(Routes::default());
     let web = with_standard_services(routes.clone(), &native::SERVICES, readiness.clone(), &shutdown)?;
     let sdk = SdkApi::new(naming.clone(), sdk_push, &settings.grpc, readiness.clone(), shutdown.clone());
+    api::grpc::metrics::register(&mut metrics, sdk.clone());
     let services = [&native::SERVICES[..], &sdk::SERVICES].concat();
     let routes = with_standard_services(sdk.add_to(routes), &services, readiness.clone(), &shutdown)?;
     let state = Arc::new(api::http::Gateway {
@@ -96,8 +97,10 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
         requests,
     });
     let router = api::http::router(&state, api::grpc::server::web(web));
-    let serving = shutdown.clone();
-    shutdown.spawn(async move { api::http::server::serve(router, http, &settings.http, &serving).await });
+    // The HTTP port ends last: as long as SDKs are moving away it answers probes, and everybody else with 503.
+    let gateway = Shutdown::new();
+    let serving = gateway.clone();
+    gateway.spawn(async move { api::http::server::serve(router, http, &settings.http, &serving).await });
     let serving = shutdown.clone();
     shutdown.spawn(async move { accept::serve(routes, grpc, &settings.grpc, clock, &serving).await });
     ready.send_replace(Readiness::Ready);
@@ -105,9 +108,15 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     stop.requested().await;
     ready.send_replace(Readiness::Draining);
     info!("node draining");
-    shutdown.drain();
+    let (time, begun) = (settings.server.drain_timeout, clock.now());
+    let drained = async {
+        shutdown.drain();
+        let left = shutdown.drained(time).await;
+        gateway.drain();
+        left + gateway.drained(time.saturating_sub(clock.now().since(begun))).await
+    };
     tokio::select! {
-        left = shutdown.drained(settings.server.drain_timeout) => {
+        left = drained => {
             if left > 0 {
                 warn!(tasks = left, "drain timeout passed, ending anyway");
             }

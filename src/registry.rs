@@ -5,6 +5,7 @@
 pub mod appearances;
 pub mod apply;
 pub mod command;
+mod draft;
 pub mod follow;
 pub mod heartbeat;
 pub mod index;
@@ -16,6 +17,7 @@ pub mod limits;
 pub mod list;
 pub mod metadata;
 pub mod overlay;
+pub mod publication;
 pub mod select;
 pub mod selector;
 pub mod service;
@@ -28,10 +30,11 @@ mod writer;
 
 pub use self::{
     command::{Command, Error, NamespaceCommand, NamespaceInfo, Reply, Selection, ServiceChange, ServiceCommand},
-    instance::{Instance, Kind, Publication, Weight},
+    instance::Instance,
     key::{Address, ClusterName, Endpoint, Group, InstanceKey, Namespace, ServiceKey, ServiceName, Target},
     limits::Limits,
     metadata::Metadata,
+    publication::{Kind, Publication, Weight},
     settings::Settings,
     snapshot::Snapshot,
     store::{Figures, RegistryHandle},

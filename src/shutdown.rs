@@ -4,7 +4,12 @@
 
 use std::{future::Future, time::Duration};
 
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::{CancellationToken, WaitForCancellationFutureOwned},
+    task::TaskTracker,
+};
+
+use crate::quiet::Quiet;
 
 /// Spawns tasks, tells them to drain, and waits for them. Cheap to clone; all clones share one state.
 #[derive(Debug, Clone, Default)]
@@ -38,9 +43,10 @@ impl Shutdown {
         tokio::spawn(task);
     }
 
-    /// Completes when the process is told to drain; at once if it already was.
-    pub async fn draining(&self) {
-        self.drain.cancelled().await;
+    /// Completes when the process is told to drain; at once if it already was. Costs next to nothing to poll again, so
+    /// that a busy connection can have it at hand.
+    pub fn draining(&self) -> Quiet<WaitForCancellationFutureOwned> {
+        Quiet::new(self.drain.clone().cancelled_owned())
     }
 
     /// Whether the process was told to drain.

@@ -9,6 +9,7 @@ use std::{
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tracing::info;
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{EnvFilter, Registry, fmt, layer::SubscriberExt, reload, util::SubscriberInitExt};
 
 use crate::{
@@ -16,6 +17,10 @@ use crate::{
     registry::key::excerpt,
     setting::{Problem, Section, Setting},
 };
+
+/// Lines that may wait for whoever reads standard error; beyond it lines are dropped, because a reader that has stopped
+/// must not stop the server.
+const MOST_WAITING: usize = 16_384;
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 const LEVEL_ALLOWED: &str =
@@ -83,16 +88,19 @@ pub enum Error {
 pub fn start(settings: &LogSettings) -> Result<LogControl, Error> {
     let (filter, handle) = reload::Layer::new(filter(&settings.level)?);
     let registry = tracing_subscriber::registry().with(filter);
+    let (writer, guard) =
+        NonBlockingBuilder::default().lossy(true).buffered_lines_limit(MOST_WAITING).finish(io::stderr());
     let started = match settings.format {
         LogFormat::Text => {
             let colour =
                 io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-            registry.with(fmt::layer().with_writer(io::stderr).with_ansi(colour)).try_init()
+            registry.with(fmt::layer().with_writer(writer).with_ansi(colour)).try_init()
         }
-        LogFormat::Json => registry.with(fmt::layer().json().flatten_event(true).with_writer(io::stderr)).try_init(),
+        LogFormat::Json => registry.with(fmt::layer().json().flatten_event(true).with_writer(writer)).try_init(),
     };
     started.map_err(|_| Error::AlreadyStarted)?;
-    Ok(LogControl { handle, levels: Arc::new(Mutex::new(Levels::new(&settings.level))) })
+    let levels = Arc::new(Mutex::new(Levels::new(&settings.level)));
+    Ok(LogControl { handle, levels, _writer: Arc::new(guard) })
 }
 
 /// Changes what is logged while the process runs. Cheap to clone; all clones change the same.
@@ -100,6 +108,8 @@ pub fn start(settings: &LogSettings) -> Result<LogControl, Error> {
 pub struct LogControl {
     handle: reload::Handle<EnvFilter, Registry>,
     levels: Arc<Mutex<Levels>>,
+    /// Writes out what waits when the last clone goes, for at most about a second.
+    _writer: Arc<WorkerGuard>,
 }
 
 /// Why a level was not changed.

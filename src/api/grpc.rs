@@ -4,6 +4,7 @@ pub mod accept;
 pub mod connection;
 pub mod drain;
 pub mod health;
+pub mod metrics;
 pub mod native;
 pub mod sdk;
 pub mod server;

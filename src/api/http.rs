@@ -9,6 +9,7 @@ mod refusal;
 pub mod server;
 mod settings;
 mod v1;
+mod v3;
 
 use std::{fmt, sync::Arc};
 
@@ -56,15 +57,18 @@ pub trait LogLevels: fmt::Debug + Send + Sync {
 
 /// Every path of the HTTP listener: those of this gateway, and `web`, the native API as gRPC-Web.
 pub fn router(state: &State, web: Router) -> Router {
-    let v1 = v1::router().layer(axum::middleware::from_fn_with_state(state.clone(), gate::admit));
-    Router::new()
-        .merge(v1)
+    let router = Router::new()
+        .merge(v1::router())
+        .merge(v3::router())
         .route("/metrics", get(metrics::scrape))
         .route("/nacos/actuator/prometheus", get(metrics::scrape))
         .fallback(fault::unknown)
         .method_not_allowed_fallback(fault::unknown)
         .layer(axum::middleware::from_fn_with_state(state.clone(), metrics::count))
         .with_state(state.clone())
-        .merge(web)
-        .layer(cors::layer(&state.settings.web_origins))
+        .merge(web);
+    match state.settings.web_origins.as_slice() {
+        [] => router,
+        origins => router.layer(cors::layer(origins)),
+    }
 }

@@ -29,7 +29,7 @@ pub enum BeatResult {
 
 impl Naming {
     /// Renews the lease of the instance that `target` means. Costs a look-up and a store unless the instance was
-    /// unhealthy. An instance that is unknown is listed if `full` describes it; a live one is never changed by `full`.
+    /// unhealthy, or was kept by a connection alone. An instance that is unknown is listed if `full` describes it; a live one is never changed by `full`.
     ///
     /// # Errors
     /// Ambiguous if the target names no cluster and fits several; [`Error::NoBeats`] for a persistent instance; those of
@@ -43,7 +43,7 @@ impl Naming {
             }
             Some(instance) => {
                 self.registry.beat(&instance);
-                if instance.healthy() {
+                if instance.healthy() && instance.lease().is_some() {
                     BeatResult::Renewed(instance)
                 } else {
                     match self.change(service.clone(), ServiceCommand::Renew(instance.key())).await {

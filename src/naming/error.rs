@@ -1,7 +1,7 @@
 use crate::{
     error::{Classify, Code},
     registry::{
-        self, Kind, ServiceKey, heartbeat::PeriodError, instance::WeightError, key::NameError, metadata::TooLarge,
+        self, Kind, ServiceKey, heartbeat::PeriodError, key::NameError, metadata::TooLarge, publication::WeightError,
         selector::ExpressionError, service::ThresholdError,
     },
 };

@@ -10,7 +10,8 @@ use crate::registry::{self, Instance, InstanceKey, Kind, ServiceKey, Target, ser
 pub enum Pulse {
     /// The instance is listed as healthy and its lease begins anew.
     Renewed,
-    /// The instance is listed as unhealthy. Its lease begins anew, but it becomes healthy only by [`Naming::beat`].
+    /// The instance is listed as unhealthy, or is kept by a connection alone. Only [`Naming::beat`] makes it healthy and
+    /// gives it a lease.
     Late(ServiceKey, InstanceKey),
     /// The instance is unknown.
     Unknown,
@@ -100,7 +101,8 @@ impl Naming {
             return Err(Error::NoBeats { service: service.key().clone(), kind: instance.kind() });
         }
         self.registry.beat(instance);
-        Ok(if instance.healthy() { Pulse::Renewed } else { Pulse::Late(service.key().clone(), instance.key()) })
+        let renewed = instance.healthy() && instance.lease().is_some();
+        Ok(if renewed { Pulse::Renewed } else { Pulse::Late(service.key().clone(), instance.key()) })
     }
 }
 

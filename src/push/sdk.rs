@@ -9,8 +9,10 @@ mod counters;
 mod fuzzy;
 mod line;
 mod names;
+mod outbox;
 mod settings;
 mod slot;
+mod subscribe;
 mod topic;
 
 use std::{

@@ -7,13 +7,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     command::{Error, Selection, ServiceChange, ServiceCommand},
     heartbeat::Periods,
-    instance::{ConnectionId, IdGenerator, Instance, Kind, Publication},
+    instance::{ConnectionId, Instance},
     key::{InstanceKey, ServiceKey, Target},
     lease::{Verdict, judge},
     lease_table::Due,
     limits::Limits,
     list::{Ambiguous, InstanceList},
     overlay::{Overlay, OverlayChange},
+    publication::{IdGenerator, Kind, Publication},
     service::{Checker, ServiceSettings},
 };
 use crate::clock::Mono;
@@ -96,13 +97,15 @@ pub fn decide(view: View<'_>, command: ServiceCommand, context: &impl Context) -
             match (instance.has_connection(), instance.lease()) {
                 (false, _) => Ok(vec![Edit::Remove { key: instance.key(), retain: false }]),
                 (true, Some(_)) => Ok(vec![without_lease(instance)]),
-                (true, None) => Err(unknown(view.key, target)),
+                (true, None) => Err(Error::HeldByConnection { service: view.key.clone(), endpoint: target.endpoint }),
             }
         }
         ServiceCommand::Publish(connection, wanted) => publish(view, connection, wanted, context),
         ServiceCommand::Withdraw(connection, target) => withdraw(view, connection, &target, context),
         ServiceCommand::Renew(key) => match view.instances.find(&key) {
-            Some(instance) if instance.healthy() => Ok(vec![Edit::Touch(instance.clone())]),
+            Some(instance) if instance.healthy() && instance.lease().is_some() => {
+                Ok(vec![Edit::Touch(instance.clone())])
+            }
             Some(instance) => Ok(vec![Edit::Put { instance: instance.with_health(true), beat: true }]),
             None => Err(unknown(view.key, Target { endpoint: key.endpoint, cluster: Some(key.cluster) })),
         },
@@ -253,7 +256,7 @@ fn published(
     };
     let key = InstanceKey { endpoint: key.endpoint, cluster };
     let publication = Publication { metadata, ..publication };
-    Ok(match present {
+    let instance = match present {
         Some(old) => {
             let overlay = old.overlay().cloned().unwrap_or_default();
             Instance::new(key, kind, publication, overlay, old.snowflake(), old.lease()).with_publishers_of(old)
@@ -266,7 +269,16 @@ fn published(
             let overlay = context.retained(view.key, &key).unwrap_or_default();
             Instance::new(key, kind, publication, overlay, snowflake, None)
         }
-    })
+    };
+    check_merged(&instance, context)?;
+    Ok(instance)
+}
+
+/// What a publisher says and what an operator laid over it must be usable together, whichever came first.
+fn check_merged(instance: &Instance, context: &impl Context) -> Result<(), Error> {
+    context.limits().check_metadata_size(instance.metadata())?;
+    Periods::of(instance.metadata())?;
+    Ok(())
 }
 
 /// The end of what one connection published: the instance goes, unless another publisher holds it.
@@ -291,8 +303,7 @@ fn overlay(instance: &Arc<Instance>, change: &OverlayChange, context: &impl Cont
         return Ok(Edit::Show(instance.clone()));
     }
     let next = instance.with_overlay(overlay);
-    context.limits().check_metadata_size(next.metadata())?;
-    Periods::of(next.metadata())?;
+    check_merged(&next, context)?;
     Ok(Edit::Put { instance: next, beat: false })
 }
 

@@ -6,11 +6,12 @@ use smallvec::SmallVec;
 
 use super::{
     heartbeat::PeriodError,
-    instance::{ConnectionId, Instance, Kind, Publication},
+    instance::{ConnectionId, Instance},
     key::{ClusterName, Endpoint, InstanceKey, Namespace, ServiceKey, Target},
     list::Ambiguous,
     metadata::{Metadata, TooLarge},
     overlay::OverlayChange,
+    publication::{Kind, Publication},
     selector::Selector,
     service::{ClusterSettings, ServiceSettings, Threshold},
     switches::SwitchChange,
@@ -153,6 +154,16 @@ pub enum Error {
         /// How it was thought to live.
         asked: Kind,
     },
+    /// The instance is there, but only connections keep it.
+    #[error(
+        "instance {endpoint} in service {service} is published by a connection; it goes when that ends or withdraws it"
+    )]
+    HeldByConnection {
+        /// The service.
+        service: ServiceKey,
+        /// Where the instance listens.
+        endpoint: Endpoint,
+    },
     /// The request fits several instances.
     #[error(transparent)]
     Ambiguous(#[from] Ambiguous),
@@ -214,6 +225,7 @@ impl Classify for Error {
             Self::ServiceNotEmpty { .. }
             | Self::KindConflict { .. }
             | Self::OtherKind { .. }
+            | Self::HeldByConnection { .. }
             | Self::Checked { .. } => Code::FailedPrecondition,
             Self::Ambiguous(_) | Self::NamespaceReserved | Self::Metadata(_) | Self::Period(_) => Code::InvalidArgument,
             Self::Overloaded { .. } => Code::ResourceExhausted,
@@ -233,6 +245,7 @@ impl Classify for Error {
             | Self::ServiceExists(_)
             | Self::ServiceNotEmpty { .. }
             | Self::InstanceUnknown { .. }
+            | Self::HeldByConnection { .. }
             | Self::Checked { .. }
             | Self::NamespaceUnknown(_)
             | Self::NamespaceExists(_)

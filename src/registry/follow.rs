@@ -1,13 +1,13 @@
 //! What a reader that follows a service must be told when it changes: the whole selection, or what differs.
 
-use std::{cmp::Ordering, mem, sync::Arc};
+use std::{mem, sync::Arc};
 
 use super::{
     instance::Instance,
     key::InstanceKey,
     select::{Query, Selected, select},
     selector::Selector,
-    snapshot::Snapshot,
+    snapshot::{Snapshot, difference},
 };
 
 /// A reader's query, and the state that it was told last.
@@ -82,7 +82,7 @@ impl Follower {
                 *seen = Seen { snapshot: now, protected: new.protected };
                 return Some(News::Full(new));
             }
-            difference(&select(&seen.snapshot, &self.query).instances, &new.instances)
+            difference(new.instances.iter(), select(&seen.snapshot, &self.query).instances.iter())
         } else {
             visible(&self.query, &seen.snapshot, &now)
         };
@@ -115,32 +115,6 @@ fn visible(query: &Query, old: &Snapshot, new: &Snapshot) -> Changes {
     (upserts, delta.removals)
 }
 
-/// The difference of two selections, both in key order.
-fn difference(old: &[Arc<Instance>], new: &[Arc<Instance>]) -> Changes {
-    let (mut upserts, mut removals) = (Vec::new(), Vec::new());
-    let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
-    loop {
-        let order = match (new.peek(), old.peek()) {
-            (None, None) => return (upserts, removals),
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some(a), Some(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
-            (Some(a), Some(b)) => a.key().cmp(&b.key()),
-        };
-        match order {
-            Ordering::Less => upserts.extend(new.next().cloned()),
-            Ordering::Greater => removals.extend(old.next().map(|gone| gone.key())),
-            Ordering::Equal => {
-                if let (Some(a), Some(b)) = (new.next(), old.next())
-                    && !Arc::ptr_eq(a, b)
-                {
-                    upserts.push(a.clone());
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -149,11 +123,11 @@ mod tests {
 
     use super::*;
     use crate::registry::{
-        instance::{Kind, Publication},
         key::ClusterName,
         limits::Limits,
         list::InstanceList,
         overlay::Overlay,
+        publication::{Kind, Publication},
         service::{ServiceSettings, Threshold},
     };
 

@@ -5,6 +5,7 @@
 
 use std::{
     cmp::Ordering,
+    collections::BTreeSet,
     fmt,
     net::Ipv4Addr,
     sync::{Arc, LazyLock},
@@ -50,6 +51,16 @@ pub enum NameError {
         /// The address, cut to 128 bytes.
         value: String,
     },
+    /// A list names more clusters than one request may.
+    #[error(
+        "clusters names {count} clusters in {length} bytes; at most {MOST_CLUSTERS} names and {MOST_CLUSTERS_BYTES} bytes are allowed"
+    )]
+    TooManyClusters {
+        /// How many different names it has.
+        count: usize,
+        /// How long it is.
+        length: usize,
+    },
     /// The port is no number from 0 to 65535.
     #[error("port '{value}' is not allowed; it must be a whole number from 0 to 65535")]
     Port {
@@ -67,6 +78,7 @@ impl Classify for NameError {
         Some(match self {
             Self::Empty { field } | Self::TooLong { field, .. } | Self::Character { field, .. } => field,
             Self::NotAnAddress { .. } => "ip",
+            Self::TooManyClusters { .. } => "clusters",
             Self::Port { .. } => "port",
         })
     }
@@ -264,6 +276,11 @@ pub struct Target {
     pub cluster: Option<ClusterName>,
 }
 
+/// Clusters that one list may name.
+pub const MOST_CLUSTERS: usize = 256;
+/// Bytes that a list of clusters may have.
+pub const MOST_CLUSTERS_BYTES: usize = 16 * 1024;
+
 const WORD: &str = "letters, digits, '_' and '-'";
 const GROUP: &str = "letters, digits, '-', '_', ':' and '.'";
 const SERVICE: &str =
@@ -336,6 +353,23 @@ impl Limits {
         }
         check("cluster", text, self.cluster_bytes, WORD, is_word)?;
         Ok(Some(ClusterName(text.into())))
+    }
+
+    /// The clusters that a comma list names; `None` if it is blank: all. A name that no cluster can have contributes
+    /// nothing, so that it does not turn "these" into "all".
+    ///
+    /// # Errors
+    /// [`NameError::TooManyClusters`] for more than 256 names or 16 KiB: each name is compared with each instance, and
+    /// subscribers keep the text.
+    pub fn clusters(&self, text: &str) -> Result<Option<Vec<ClusterName>>, NameError> {
+        if text.trim().is_empty() {
+            return Ok(None);
+        }
+        let named: BTreeSet<_> = text.split(',').filter_map(|name| self.cluster(name).ok().flatten()).collect();
+        if named.len() > MOST_CLUSTERS || text.len() > MOST_CLUSTERS_BYTES {
+            return Err(NameError::TooManyClusters { count: named.len(), length: text.len() });
+        }
+        Ok(Some(named.into_iter().collect()))
     }
 
     /// Checks an address.
@@ -438,6 +472,19 @@ mod tests {
             limits().service_name(&long).unwrap_err(),
             NameError::TooLong { field: "service", length: 513, limit: 512 }
         );
+    }
+
+    #[test]
+    fn lists_of_clusters_are_bounded_and_never_turn_into_all() {
+        let names = |text: &str| {
+            limits().clusters(text).unwrap().map(|named| named.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(names(" "), None);
+        assert_eq!(names("b,a, b"), Some(vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!(names("no such,"), Some(vec![]));
+        let many = (0..257).map(|number| format!("c{number}")).collect::<Vec<_>>().join(",");
+        assert!(limits().clusters(&many).is_err());
+        assert!(limits().clusters(&",".repeat(MOST_CLUSTERS_BYTES + 1)).is_err());
     }
 
     #[test]

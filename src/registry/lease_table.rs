@@ -215,10 +215,10 @@ mod tests {
 
     use super::*;
     use crate::registry::{
-        instance::{Kind, Publication},
         key::{ClusterName, InstanceKey},
         limits::Limits,
         overlay::Overlay,
+        publication::{Kind, Publication},
         snapshot::Snapshot,
     };
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::instance::Weight;
+use super::publication::Weight;
 use crate::clock::Mono;
 
 /// An operator's settings of one instance. Empty means: everything as the publisher says.

@@ -80,11 +80,11 @@ pub fn select(snapshot: &Snapshot, query: &Query) -> Selected {
 mod tests {
     use super::*;
     use crate::registry::{
-        instance::{Kind, Publication},
         key::InstanceKey,
         limits::Limits,
         list::InstanceList,
         overlay::Overlay,
+        publication::{Kind, Publication},
         selector::LabelExpression,
         service::{ServiceSettings, Threshold},
     };

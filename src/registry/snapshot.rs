@@ -103,26 +103,35 @@ impl Snapshot {
     /// What changed from `older`, an earlier snapshot of the same service, to this one.
     #[must_use]
     pub fn since(&self, older: &Self) -> Delta {
-        let mut delta =
-            Delta { upserts: Vec::new(), removals: Vec::new(), settings_changed: self.settings != older.settings };
-        let (mut new, mut old) = (self.instances.iter().peekable(), older.instances.iter().peekable());
-        loop {
-            let order = match (new.peek(), old.peek()) {
-                (None, None) => return delta,
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (Some(a), Some(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
-                (Some(a), Some(b)) => a.key().cmp(&b.key()),
-            };
-            match order {
-                Ordering::Less => delta.upserts.extend(new.next().cloned()),
-                Ordering::Greater => delta.removals.extend(old.next().map(|gone| gone.key())),
-                Ordering::Equal => {
-                    if let (Some(a), Some(b)) = (new.next(), old.next())
-                        && !Arc::ptr_eq(a, b)
-                    {
-                        delta.upserts.push(a.clone());
-                    }
+        let (upserts, removals) = difference(self.instances.iter(), older.instances.iter());
+        Delta { upserts, removals, settings_changed: self.settings != older.settings }
+    }
+}
+
+/// Instances of `new` that are not in `old` or differ from it, and keys of `old` that are not in `new`. Both come in key
+/// order; an instance that did not change is the same allocation in both.
+pub(super) fn difference<'a>(
+    new: impl Iterator<Item = &'a Arc<Instance>>,
+    old: impl Iterator<Item = &'a Arc<Instance>>,
+) -> (Vec<Arc<Instance>>, Vec<InstanceKey>) {
+    let (mut upserts, mut removals) = (Vec::new(), Vec::new());
+    let (mut new, mut old) = (new.peekable(), old.peekable());
+    loop {
+        let order = match (new.peek(), old.peek()) {
+            (None, None) => return (upserts, removals),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(a), Some(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
+            (Some(a), Some(b)) => a.key().cmp(&b.key()),
+        };
+        match order {
+            Ordering::Less => upserts.extend(new.next().cloned()),
+            Ordering::Greater => removals.extend(old.next().map(|gone| gone.key())),
+            Ordering::Equal => {
+                if let (Some(a), Some(b)) = (new.next(), old.next())
+                    && !Arc::ptr_eq(a, b)
+                {
+                    upserts.push(a.clone());
                 }
             }
         }
@@ -144,10 +153,10 @@ pub struct Delta {
 mod tests {
     use super::*;
     use crate::registry::{
-        instance::{Kind, Publication},
         key::ClusterName,
         limits::Limits,
         overlay::Overlay,
+        publication::{Kind, Publication},
     };
 
     fn instance(port: i64) -> Arc<Instance> {

@@ -57,6 +57,8 @@ pub struct Gauges {
     pub leases: AtomicUsize,
     /// Leases whose instance is unhealthy.
     pub late: AtomicUsize,
+    /// Connections of clients that may publish.
+    pub connections: AtomicUsize,
     /// Instances that became unhealthy by silence, in all.
     pub lapsed: AtomicU64,
     /// Instances that were removed by silence, in all.
@@ -79,6 +81,7 @@ pub struct Figures {
     pub instances: usize,
     pub leases: usize,
     pub late: usize,
+    pub connections: usize,
     pub lapsed: u64,
     pub expired: u64,
     pub published: u64,
@@ -228,6 +231,7 @@ impl RegistryHandle {
             instances: gauges.instances.load(Ordering::Relaxed),
             leases: gauges.leases.load(Ordering::Relaxed),
             late: gauges.late.load(Ordering::Relaxed),
+            connections: gauges.connections.load(Ordering::Relaxed),
             lapsed: gauges.lapsed.load(Ordering::Relaxed),
             expired: gauges.expired.load(Ordering::Relaxed),
             published: gauges.published.load(Ordering::Relaxed),

@@ -20,8 +20,9 @@ use tracing::{error, info, warn};
 
 use super::{
     appearances::Appearances,
-    apply::{Context, Edit, View, close, decide, expire},
+    apply::{Context, Edit, close, decide, expire},
     command::{Command, Error, NamespaceCommand, Reply, ServiceCommand},
+    draft::{Draft, Drafts},
     heartbeat,
     index::Index,
     instance::{ConnectionId, Instance},
@@ -29,9 +30,8 @@ use super::{
     lease::{self, Brake, FreezeGuard},
     lease_table::LeaseTable,
     limits::Limits,
-    list::InstanceList,
     overlay::Overlay,
-    service::{Service, ServiceSettings},
+    service::Service,
     settings::Settings,
     snapshot::Snapshot,
     store::{Gauges, Request, Shared},
@@ -80,22 +80,6 @@ struct Emptied {
 
 /// Numbers for instance ids that grow across restarts: the start in wall milliseconds, shifted, then counted up.
 struct AtomicSnowflake(std::sync::atomic::AtomicU64);
-
-/// A service while a batch changes it.
-struct Draft {
-    service: Arc<Service>,
-    listed: bool,
-    exists: bool,
-    changed: bool,
-    instances: InstanceList,
-    settings: Option<Arc<ServiceSettings>>,
-}
-
-#[derive(Default)]
-struct Drafts {
-    drafts: Vec<Draft>,
-    by_key: HashMap<ServiceKey, usize, ahash::RandomState>,
-}
 
 struct Answer {
     to: oneshot::Sender<Result<Reply, Error>>,
@@ -171,6 +155,7 @@ impl Writer {
                 }
                 Command::Open(connection) => {
                     self.connections.entry(connection).or_default();
+                    self.shared.gauges.connections.store(self.connections.len(), Ordering::Relaxed);
                     (Ok(Reply::default()), None)
                 }
                 Command::Close(connection) => {
@@ -188,7 +173,7 @@ impl Writer {
         }
         self.publish(&mut drafts, now);
         for Answer { to, mut result, draft } in answers {
-            if let (Ok(reply), Some(draft)) = (&mut result, draft.and_then(|at| drafts.drafts.get(at))) {
+            if let (Ok(reply), Some(draft)) = (&mut result, draft.and_then(|at| drafts.all.get(at))) {
                 reply.revision = if draft.exists { draft.service.snapshot().revision() } else { 0 };
             }
             // Who no longer waits for the answer has still had the change.
@@ -203,7 +188,7 @@ impl Writer {
         command: ServiceCommand,
         now: Mono,
     ) -> Result<Reply, Error> {
-        let Some(draft) = drafts.drafts.get_mut(at) else { return Err(Error::Internal) };
+        let Some(draft) = drafts.all.get_mut(at) else { return Err(Error::Internal) };
         let context = Retention { writer: self, now };
         let decided = catch_unwind(AssertUnwindSafe(|| decide(draft.view(), command, &context)));
         let edits = decided.unwrap_or_else(|_| {
@@ -218,9 +203,11 @@ impl Writer {
     }
 
     fn close(&mut self, drafts: &mut Drafts, connection: ConnectionId, now: Mono) {
-        for (service, published) in self.connections.remove(&connection).unwrap_or_default() {
+        let published = self.connections.remove(&connection).unwrap_or_default();
+        self.shared.gauges.connections.store(self.connections.len(), Ordering::Relaxed);
+        for (service, published) in published {
             let at = drafts.open(service, &self.shared.index);
-            let Some(draft) = drafts.drafts.get_mut(at) else { continue };
+            let Some(draft) = drafts.all.get_mut(at) else { continue };
             for edit in close(draft.view(), connection, &published) {
                 self.carry_out(draft, edit, now, &mut SmallVec::new());
             }
@@ -310,7 +297,7 @@ impl Writer {
 
     fn publish(&mut self, drafts: &mut Drafts, now: Mono) {
         let mut appearances = Vec::new();
-        for draft in drafts.drafts.iter_mut().filter(|draft| draft.changed) {
+        for draft in drafts.all.iter_mut().filter(|draft| draft.changed) {
             if !draft.exists && !draft.listed {
                 continue;
             }
@@ -395,6 +382,7 @@ impl Writer {
         let due = self.leases.due(now, self.guard.thaw(), removals, EXPIRE_AT_ONCE);
         let more = due.len() == EXPIRE_AT_ONCE;
         let mut drafts = Drafts::default();
+        let (mut ended, mut removed) = (0, 0);
         for due in &due {
             let exempt = due.held.service.snapshot().settings().is_some_and(|s| heartbeat::is_exempt(&s.metadata));
             let Some(edit) = expire(due, removals).filter(|_| !exempt) else {
@@ -407,13 +395,15 @@ impl Writer {
                 _ => &self.shared.gauges.lapsed,
             };
             counter.fetch_add(1, Ordering::Relaxed);
+            removed += usize::from(matches!(edit, Edit::Remove { .. }));
             let at = drafts.open_service(due.held.service.clone());
-            if let Some(draft) = drafts.drafts.get_mut(at) {
+            if let Some(draft) = drafts.all.get_mut(at) {
                 self.carry_out(draft, edit, now, &mut SmallVec::new());
+                ended += 1;
             }
         }
-        if !due.is_empty() {
-            info!(leases = due.len(), services = drafts.drafts.len(), "leases ended");
+        if ended > 0 {
+            info!(removed, late = ended - removed, services = drafts.all.len(), "instances were silent for too long");
         }
         self.publish(&mut drafts, now);
         more
@@ -429,63 +419,13 @@ impl Writer {
             let Some(Emptied { service, revision, .. }) = self.emptied.pop_front() else { break };
             if service.snapshot().revision() == revision {
                 let at = drafts.open_service(service);
-                if let Some(draft) = drafts.drafts.get_mut(at) {
+                if let Some(draft) = drafts.all.get_mut(at) {
                     self.carry_out(draft, Edit::Delete, now, &mut SmallVec::new());
                 }
             }
         }
         self.publish(&mut drafts, now);
         self.retained.retain(|_, kept| kept.until > now);
-    }
-}
-
-impl Draft {
-    fn view(&self) -> View<'_> {
-        View {
-            key: self.service.key(),
-            exists: self.exists,
-            instances: &self.instances,
-            settings: self.settings.as_ref(),
-        }
-    }
-}
-
-impl Drafts {
-    /// The draft of the service of `key`: the one that this batch has, or a new one.
-    fn open(&mut self, key: ServiceKey, index: &Index) -> usize {
-        if let Some(at) = self.by_key.get(&key) {
-            return *at;
-        }
-        match index.find(&key) {
-            Some(service) => self.begin(service, true),
-            None => {
-                let key = index.share(key);
-                self.begin(Arc::new(Service::new(key, Arc::new(Snapshot::default()))), false)
-            }
-        }
-    }
-
-    /// The draft of a service that is listed.
-    fn open_service(&mut self, service: Arc<Service>) -> usize {
-        match self.by_key.get(service.key()) {
-            Some(at) => *at,
-            None => self.begin(service, true),
-        }
-    }
-
-    fn begin(&mut self, service: Arc<Service>, listed: bool) -> usize {
-        let snapshot = service.snapshot();
-        let at = self.drafts.len();
-        self.by_key.insert(service.key().clone(), at);
-        self.drafts.push(Draft {
-            instances: snapshot.instances().clone(),
-            settings: snapshot.settings().cloned(),
-            exists: listed,
-            listed,
-            changed: false,
-            service,
-        });
-        at
     }
 }
 

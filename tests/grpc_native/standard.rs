@@ -9,7 +9,7 @@ use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
 use tonic_reflection::pb::{v1, v1alpha};
 
-use crate::{Native, assert_refused, service, support::wait::SOON};
+use crate::{Native, assert_refused, service, support::wait::SOON, wait_until};
 
 const SERVICES: [&str; 3] =
     ["nomina.registry.v1.CatalogService", "nomina.registry.v1.OperatorService", "nomina.registry.v1.RegistryService"];
@@ -103,4 +103,20 @@ async fn a_drain_ends_every_open_stream_and_the_process() {
     let status = tokio::task::block_in_place(|| native.node.ended(SOON));
     assert!(status.success());
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn connections_beyond_the_bound_are_closed_until_there_is_room() {
+    let native = Native::with(&["grpc.max_connections=1"]).await;
+    let check = |channel| async move {
+        let answer = HealthClient::new(channel).check(HealthCheckRequest::default()).await?;
+        Ok::<_, tonic::Status>(answer.into_inner().status())
+    };
+    assert_eq!(check(native.channel.clone()).await.unwrap(), ServingStatus::Serving);
+    let address = format!("http://{}", native.node.grpc());
+    let second = || check(tonic::transport::Endpoint::from_shared(address.clone()).unwrap().connect_lazy());
+    assert!(second().await.is_err());
+    let Native { node: _node, channel, registry, catalog, operator } = native;
+    drop((channel, registry, catalog, operator));
+    assert_eq!(wait_until("there is room", second).await, ServingStatus::Serving);
 }

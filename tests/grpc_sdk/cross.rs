@@ -70,3 +70,43 @@ async fn registrations_end_with_the_server() {
     sdk.register("orders", 1).await;
     wait_until(async || again.ports("orders").await, |ports| ports == &[1]).await;
 }
+
+/// What SDKs call by HTTP beside gRPC.
+#[tokio::test]
+async fn companions_over_http_answer_as_sdks_expect() {
+    let server = Server::start().await;
+    for path in ["/nacos/v3/auth/user/login", "/nacos/v1/auth/users/login", "/nacos/v1/auth/login"] {
+        let (status, body) = server.call("POST", &format!("{path}?username=svc&password=x")).await;
+        assert_eq!(status, 200, "{path}");
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert!(body["accessToken"].is_string() && body["tokenTtl"].is_u64(), "{path}: {body}");
+        assert_eq!(body["username"], "svc");
+    }
+    let (status, body) = server.call("GET", "/nacos/v3/admin/core/state/liveness").await;
+    assert_eq!((status, body.contains("\"ok\"")), (200, true));
+}
+
+#[tokio::test]
+async fn subscribers_and_metrics_are_shown() {
+    let server = Server::start().await;
+    let mut sdk = Sdk::with(server.grpc, &super::client::java()).await;
+    sdk.subscribe("orders", "").await;
+    let (_, listed) = server.call("GET", "/nacos/v1/ns/service/subscribers?serviceName=orders").await;
+    for part in ["Nacos-Java-Client:v3.0.3", "shop", "127.0.0.1"] {
+        assert!(listed.contains(part), "{part} is not in {listed}");
+    }
+    sdk.register("orders", 1).await;
+    sdk.until_ports(&[1]).await;
+    let shown = wait_until(
+        async || server.call("GET", "/metrics").await.1,
+        |text| text.contains("nomina_sdk_pushes_acknowledged_total 1"),
+    )
+    .await;
+    for line in [
+        "nomina_sdk_connections 1",
+        "nomina_push_subscribers{protocol=\"sdk\"} 1",
+        "nomina_sdk_requests_total{request=\"InstanceRequest\",code=\"0\"} 1",
+    ] {
+        assert!(shown.lines().any(|own| own == line), "{line} is not in {shown}");
+    }
+}

@@ -143,6 +143,10 @@ async fn a_drain_asks_clients_to_move_and_then_ends_their_streams() {
         assert!(reset["serverPort"].is_string());
         assert!(reset["connectionId"].as_str().unwrap().contains("_127.0.0.1_"));
     }
+    // Meanwhile probes are told why, and HTTP clients to go elsewhere.
+    let (status, reason) = server.call("GET", "/nacos/v1/console/health/readiness").await;
+    assert!(status == 500 && reason.contains("draining"), "{status} {reason}");
+    assert_eq!(server.call("GET", "/nacos/v1/ns/instance/list?serviceName=orders").await.0, 503);
     // Who still is here is served, but not told that all is well.
     let (kind, health) = stays.ask("HealthCheckRequest", json!({})).await;
     assert_eq!((kind.as_str(), &health["errorCode"]), ("ErrorResponse", &json!(500)));

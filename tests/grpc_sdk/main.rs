@@ -11,6 +11,7 @@ mod cross;
 mod gate;
 mod life;
 mod limits;
+mod load;
 mod names;
 mod naming;
 mod push;

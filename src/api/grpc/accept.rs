@@ -3,7 +3,15 @@
 //! It stands on hyper rather than on tonic's server because a request must be noted in the order in which it arrives on
 //! its connection, before tasks take over: a request right behind the stream of an SDK waits for the set-up.
 
-use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use hyper::{body::Incoming, server::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -18,6 +26,9 @@ use super::{
     transport::{Numbers, Transport},
 };
 use crate::{api::reply, clock::Clock, shutdown::Shutdown};
+
+/// How long a client may take to make its first request.
+const FIRST_WORD: Duration = Duration::from_secs(30);
 
 /// How long a connection that is being ended may take to say goodbye.
 const GOODBYE: Duration = Duration::from_millis(500);
@@ -82,7 +93,10 @@ async fn connection(
     }
     let info = TcpConnectInfo { local_addr: stream.local_addr().ok(), remote_addr: Some(peer) };
     let arriving = transport.clone();
+    let begun = Arc::new(AtomicBool::new(false));
+    let begins = begun.clone();
     let service = hyper::service::service_fn(move |mut request: http::Request<Incoming>| {
+        begins.store(true, Ordering::Relaxed);
         // Here, and not in the future: futures of several requests run in any order.
         if let Some(opening) = arriving.arriving(request.uri().path()) {
             request.extensions_mut().insert(Arc::new(opening));
@@ -94,6 +108,10 @@ async fn connection(
     let mut serving = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
     let served = tokio::select! {
         served = serving.as_mut() => served,
+        () = mute(&begun, &shutdown) => {
+            debug!(%peer, "a connection was closed on which nothing was asked");
+            return;
+        }
         () = ending(&transport, &shutdown) => {
             serving.as_mut().graceful_shutdown();
             tokio::select! {
@@ -108,14 +126,21 @@ async fn connection(
     drop(gone);
 }
 
+/// Completes when no first request has come in time, or before the drain. A client speaks first; who says nothing, or
+/// stops in the middle of its first words, takes up no room for ever and holds no drain up.
+async fn mute(begun: &AtomicBool, shutdown: &Shutdown) {
+    let _ = tokio::time::timeout(FIRST_WORD, shutdown.draining()).await;
+    if begun.load(Ordering::Relaxed) {
+        std::future::pending::<()>().await;
+    }
+}
+
 /// Completes when no further request is to be taken: the transport is being ended, or the process drains and no SDK is on
 /// it, which is told by itself.
 async fn ending(transport: &Transport, shutdown: &Shutdown) {
     let draining = async {
         shutdown.draining().await;
-        if transport.is_sdk() {
-            transport.closing().await;
-        }
+        transport.free().await;
     };
     tokio::select! {
         () = transport.closing() => {}

@@ -106,7 +106,9 @@ impl Connections {
         let connection = Arc::new(Connection { id, transport, line, table, ended: AtomicBool::new(false) });
         connection.table.open.insert(id, connection.clone());
         connection.table.opened.fetch_add(1, Relaxed);
-        if !connection.transport.register(connection.clone()) {
+        // After the insertion, so that the drain sees it or it sees the drain.
+        let draining = connection.table.shutdown.is_draining();
+        if draining || !connection.transport.register(connection.clone()) {
             connection.end();
             return Err(crate::registry::Error::ConnectionGone.into());
         }

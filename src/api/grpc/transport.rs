@@ -88,10 +88,11 @@ impl Transport {
         self.stage.borrow().clone()
     }
 
-    /// Whether an SDK uses it, or is about to.
-    #[must_use]
-    pub fn is_sdk(&self) -> bool {
-        !matches!(*self.stage.borrow(), Stage::Bare)
+    /// Completes when no SDK uses it, or is about to.
+    pub async fn free(&self) {
+        let mut stage = self.stage.subscribe();
+        // The sender is in here.
+        let _ = stage.wait_for(|stage| matches!(stage, Stage::Bare | Stage::Closed)).await;
     }
 
     /// The connection on it; waits at most `bound` for one that is being set up, and not at all without a stream for it.
@@ -189,7 +190,7 @@ mod tests {
         assert!(transport.arriving(STREAM_PATH).is_none());
         assert!(transport.connection(Duration::from_secs(1)).await.is_none());
         drop(opening);
-        assert!(!transport.is_sdk());
+        transport.free().await;
         transport.close();
         transport.closing().await;
         assert!(transport.arriving(STREAM_PATH).is_none());

@@ -1,6 +1,6 @@
 //! What a v1 handler gets of a request: parameters, who called, and helpers that read the names common to all paths.
 
-use std::{collections::BTreeSet, net::SocketAddr};
+use std::net::SocketAddr;
 
 use axum::{
     body::Body,
@@ -9,9 +9,10 @@ use axum::{
 };
 use bytes::Bytes;
 use http::{HeaderMap, header};
+use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use super::{State, refusal::Refusal};
+use super::{Settings, State, refusal::Refusal};
 use crate::{
     naming::Page,
     registry::{ClusterName, Endpoint, Kind, Limits, Namespace, ServiceKey, Target, select::Query, selector::Labels},
@@ -34,17 +35,7 @@ impl FromRequest<State> for Call {
 
     async fn from_request(request: Request, state: &State) -> Result<Self, Refusal> {
         let (head, body) = request.into_parts();
-        let time = state.settings.header_timeout;
-        let body =
-            tokio::time::timeout(time, read(body, state.settings.max_body_bytes)).await.unwrap_or_else(|_| {
-                Err(Refusal::new(
-                    408,
-                    format!(
-                        "the request body took longer than {} s, the setting http.header_timeout",
-                        time.as_secs_f64()
-                    ),
-                ))
-            })?;
+        let body = if body.is_end_stream() { Bytes::new() } else { read_in_time(body, &state.settings).await? };
         let peer = head.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
         Ok(Self {
             query: head.uri.query().map(str::to_owned),
@@ -55,12 +46,19 @@ impl FromRequest<State> for Call {
     }
 }
 
-/// Clusters that one list may name: each is compared with each instance.
-const MOST_CLUSTERS: usize = 256;
-
 /// How much of a body that is too large is read and thrown away. A client that sends all before it reads would otherwise
 /// find its connection reset in place of the answer.
 const MOST_DISCARDED: usize = 16 * 1024 * 1024;
+
+/// The whole body, if it comes in time and is not too large.
+async fn read_in_time(body: Body, settings: &Settings) -> Result<Bytes, Refusal> {
+    let time = settings.header_timeout;
+    tokio::time::timeout(time, read(body, settings.max_body_bytes)).await.unwrap_or_else(|_| {
+        let seconds = time.as_secs_f64();
+        let text = format!("the request body took longer than {seconds} s, the setting http.header_timeout");
+        Err(Refusal::new(408, text))
+    })
+}
 
 /// The whole body, if it has at most `limit` bytes.
 async fn read(mut body: Body, limit: usize) -> Result<Bytes, Refusal> {
@@ -218,19 +216,7 @@ impl Names for Params<'_> {
     }
 
     fn list_query(&self, limits: &Limits) -> Result<Query, Refusal> {
-        // A name that cannot exist contributes nothing; it must not turn "these clusters" into "all".
-        let clusters: Option<BTreeSet<ClusterName>> = self
-            .text("clusters")
-            .map(|names| names.split(',').filter_map(|name| limits.cluster(name).ok().flatten()).collect());
-        if let Some(clusters) = &clusters
-            && clusters.len() > MOST_CLUSTERS
-        {
-            let count = clusters.len();
-            return Err(Refusal::bad(format!(
-                "Param 'clusters' is illegal, it names {count} clusters; at most {MOST_CLUSTERS} are allowed"
-            )));
-        }
-        let clusters = clusters.map(Vec::from_iter);
+        let clusters = limits.clusters(self.raw("clusters").unwrap_or(""))?;
         let healthy_only = self.boolean("healthyOnly")?.unwrap_or(false);
         Ok(Query { clusters, healthy_only, labels: Labels::new(), raw: false })
     }

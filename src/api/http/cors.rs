@@ -5,8 +5,8 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Method};
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
-/// Answers preflights and marks answers for pages of `origins`; `*` is any page. With none, preflights are answered too,
-/// and browsers keep pages of other origins out.
+/// Answers preflights and marks answers for pages of `origins`; `*` is any page. Not needed without any: browsers keep
+/// pages of other origins out by themselves.
 ///
 /// Unlike Nacos no page may send credentials by default: a registry on a developer's machine is not for every page that
 /// its browser shows.

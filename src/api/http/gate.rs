@@ -1,7 +1,7 @@
-//! What stands before every v1 path: operators' limits, and whether this node serves.
+//! What stands before every path: operators' limits, and whether this node serves.
 
 use axum::{
-    extract::{Request, State},
+    extract::Request,
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -16,7 +16,7 @@ use crate::readiness::Readiness;
 ///   switches themselves never are.
 /// * What a handler answers forbids scripts of others (Nacos).
 /// * Naming paths are answered 503 unless the naming status is `UP`, or is one that admits the method.
-pub async fn admit(State(state): State<super::State>, request: Request, next: Next) -> Response {
+pub(super) async fn admit(state: &super::State, request: Request, next: Next) -> Response {
     let switches = state.naming.switches();
     let uri = request.uri();
     // An operator must be able to take a status or a limit back.
@@ -44,8 +44,11 @@ pub async fn admit(State(state): State<super::State>, request: Request, next: Ne
             return Refusal::new(503, text).into_response();
         }
     }
+    let is_v1 = uri.path().starts_with("/nacos/v1/");
     let mut response = next.run(request).await;
-    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("script-src 'self'"));
+    if is_v1 && response.status() != StatusCode::NOT_IMPLEMENTED {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("script-src 'self'"));
+    }
     response
 }
 

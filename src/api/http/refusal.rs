@@ -88,8 +88,8 @@ impl From<registry::metadata::TooLarge> for Refusal {
     }
 }
 
-impl From<registry::instance::WeightError> for Refusal {
-    fn from(error: registry::instance::WeightError) -> Self {
+impl From<registry::publication::WeightError> for Refusal {
+    fn from(error: registry::publication::WeightError) -> Self {
         naming::Error::from(error).into()
     }
 }
@@ -111,6 +111,7 @@ impl From<NameError> for Refusal {
             NameError::Character { .. } | NameError::NotAnAddress { .. } => {
                 format!("Param '{param}' is illegal, illegal characters should not appear in the param. ({error})")
             }
+            NameError::TooManyClusters { .. } => format!("Param 'clusters' is illegal, {error}"),
             NameError::Port { value } => {
                 format!("Param 'port' is illegal, the value should be between 0 and 65535. (it is '{value}')")
             }

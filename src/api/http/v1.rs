@@ -22,6 +22,7 @@ use axum::{
     routing::{get, post, put},
 };
 
+pub(super) use self::login::login;
 use super::State;
 
 /// Every path of the v1 API. The paths stand in one flat router: a nested one costs each request a copy of its URI.

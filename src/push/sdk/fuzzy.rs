@@ -15,6 +15,8 @@ const BATCH: usize = 10;
 #[derive(Debug, Default)]
 pub(super) struct Fuzzy {
     patterns: BTreeMap<String, Pattern>,
+    /// Watches that are about to begin: their look at what there is takes a while.
+    beginning: BTreeMap<u64, Beginning>,
     /// What the client has been told that there is, or is about to be.
     known: BTreeSet<ServiceKey>,
     syncs: VecDeque<Sync>,
@@ -29,6 +31,24 @@ enum Letter {
     Notice(ServiceKey, Change),
 }
 
+/// A watch whose look at what there is goes on, and what has turned meanwhile.
+#[derive(Debug)]
+struct Beginning {
+    pattern: Pattern,
+    turned: BTreeSet<ServiceKey>,
+    /// Changes were missed: everything must be compared once more.
+    missed: bool,
+}
+
+/// What has turned while a watch began.
+#[derive(Debug, Default)]
+pub(super) struct Meanwhile {
+    /// Services that fit and have come or gone.
+    pub(super) turned: BTreeSet<ServiceKey>,
+    /// Whether changes were missed.
+    pub(super) missed: bool,
+}
+
 /// What there is for a pattern when a watch begins.
 #[derive(Debug)]
 pub(super) struct Existing {
@@ -40,11 +60,31 @@ pub(super) struct Existing {
 
 impl Fuzzy {
     pub(super) fn is_empty(&self) -> bool {
-        self.patterns.is_empty()
+        self.patterns.is_empty() && self.beginning.is_empty()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.patterns.len()
+        self.patterns.len() + self.beginning.len()
+    }
+
+    /// From here on what turns and fits `pattern` is noted under `ticket`, until [`Fuzzy::begun`].
+    pub(super) fn begin(&mut self, ticket: u64, pattern: Pattern) {
+        self.beginning.insert(ticket, Beginning { pattern, turned: BTreeSet::new(), missed: false });
+    }
+
+    /// Ends the noting, and tells what has turned.
+    pub(super) fn begun(&mut self, ticket: u64) -> Meanwhile {
+        self.beginning
+            .remove(&ticket)
+            .map(|Beginning { turned, missed, .. }| Meanwhile { turned, missed })
+            .unwrap_or_default()
+    }
+
+    /// Changes were missed, for watches that are about to begin too.
+    pub(super) fn missed(&mut self) {
+        for beginning in self.beginning.values_mut() {
+            beginning.missed = true;
+        }
     }
 
     pub(super) fn watches(&self, text: &str) -> bool {
@@ -65,7 +105,8 @@ impl Fuzzy {
         initializing: bool,
     ) {
         self.known.retain(|key| !pattern.fits(key));
-        self.notices.retain(|key, _| !pattern.fits(key));
+        let others = |key: &ServiceKey| self.patterns.iter().any(|(other, found)| other != text && found.fits(key));
+        self.notices.retain(|key, _| !pattern.fits(key) || others(key));
         self.syncs.retain(|sync| sync.pattern != text);
         let added = existing.found.difference(received).map(|key| (key, Change::Added));
         let deleted: Vec<_> = if existing.cut {
@@ -110,6 +151,9 @@ impl Fuzzy {
 
     /// A service is there, or is not. `most`: names of which a client is told at most.
     pub(super) fn turn(&mut self, key: &ServiceKey, is_there: bool, most: usize) {
+        for beginning in self.beginning.values_mut().filter(|beginning| beginning.pattern.fits(key)) {
+            beginning.turned.insert(key.clone());
+        }
         if !self.patterns.values().any(|pattern| pattern.fits(key)) {
             return;
         }
@@ -220,6 +264,33 @@ mod tests {
         assert_eq!((bodies[1]["currentBatch"].as_u64(), bodies[1]["totalBatch"].as_u64()), (Some(2), Some(2)));
         watch(&mut fuzzy, &names, &names, false);
         assert!(drain(&mut fuzzy).is_empty());
+    }
+
+    #[test]
+    fn what_turns_while_a_watch_begins_is_noted_and_keeps_the_line_in_the_game() {
+        let mut fuzzy = Fuzzy::default();
+        fuzzy.begin(7, Pattern::parse(&Limits::default(), PATTERN).unwrap());
+        assert!(!fuzzy.is_empty());
+        fuzzy.turn(&key("orders"), true, 10);
+        fuzzy.turn(&key("stock"), true, 10);
+        fuzzy.missed();
+        let meanwhile = fuzzy.begun(7);
+        assert_eq!(meanwhile.turned, BTreeSet::from([key("orders")]));
+        assert!(meanwhile.missed && fuzzy.is_empty() && !fuzzy.is_due());
+    }
+
+    #[test]
+    fn a_watch_leaves_notices_alone_that_another_pattern_waits_for() {
+        let mut fuzzy = Fuzzy::default();
+        watch(&mut fuzzy, &[], &["orders".to_owned()], false);
+        drain(&mut fuzzy);
+        fuzzy.turn(&key("orders"), false, 10);
+        let all = "public>>DEFAULT_GROUP>>*";
+        let existing = Existing { found: BTreeSet::new(), cut: false };
+        fuzzy.watch(all, Pattern::parse(&Limits::default(), all).unwrap(), &BTreeSet::new(), existing, false);
+        let bodies = drain(&mut fuzzy);
+        assert_eq!(bodies.len(), 1);
+        assert_eq!(bodies[0]["changedType"], "DELETE_SERVICE");
     }
 
     #[test]

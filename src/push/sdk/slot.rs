@@ -101,10 +101,10 @@ impl Slot {
         }
     }
 
-    /// The client does not take this state; the next change is tried again.
+    /// The client does not take the state that is in flight: only a change that came after it is tried again.
     pub(super) fn give_up(&mut self) {
         self.failures = 0;
-        self.changed = None;
+        self.flight = None;
     }
 
     fn told_of(&self, content: &Content) -> Told {

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::registry::{
-    instance::{Kind, Publication},
     limits::Limits,
     overlay::Overlay,
+    publication::{Kind, Publication},
 };
 
 fn key(address: &str, port: u16, cluster: &str) -> InstanceKey {

@@ -3,10 +3,11 @@ use std::sync::Arc;
 use super::*;
 use crate::registry::{
     command::{ServiceChange, ServiceCommand},
-    instance::{ConnectionId, Kind, Publication, Weight},
+    instance::ConnectionId,
     key::{InstanceKey, Target},
     limits::Limits,
     overlay::OverlayChange,
+    publication::{Kind, Publication, Weight},
     service::{ServiceSettings, Threshold},
 };
 
@@ -422,7 +423,7 @@ async fn the_end_of_one_publisher_leaves_what_another_holds() {
     assert_eq!(bench.listed("s"), [(1, true)]);
     assert_eq!(bench.registry.figures().leases, 0);
     let deregister = ServiceCommand::Deregister(bench.target(1), Kind::Ephemeral);
-    assert!(matches!(bench.apply("s", deregister.clone()).await, Err(Error::InstanceUnknown { .. })));
+    assert!(matches!(bench.apply("s", deregister.clone()).await, Err(Error::HeldByConnection { .. })));
     bench.register("s", 1).await;
     bench.apply("s", deregister).await.unwrap();
     assert_eq!(bench.listed("s"), [(1, true)]);
@@ -441,4 +442,36 @@ async fn overlays_cannot_grow_metadata_past_the_limit() {
     bench.apply("s", ServiceCommand::Overlay(bench.target(1), set("a"))).await.unwrap();
     let error = bench.apply("s", ServiceCommand::Overlay(bench.target(1), set("b"))).await.unwrap_err();
     assert!(matches!(error, Error::Metadata(_)), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_beat_of_an_instance_that_a_connection_keeps_holds_it_after_the_connection() {
+    let bench = Bench::new(Settings::default());
+    bench.open(1).await;
+    bench.publish(1, "s", &[1]).await.unwrap();
+    bench.apply("s", ServiceCommand::Renew(bench.instance(1))).await.unwrap();
+    assert_eq!(bench.registry.figures().leases, 1);
+    bench.close(1).await;
+    assert_eq!(bench.listed("s"), [(1, true)]);
+    pass(Duration::from_secs(40)).await;
+    assert_eq!(bench.listed("s"), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registration_whose_periods_clash_with_an_overlay_is_refused() {
+    let bench = Bench::new(Settings::default());
+    bench.register("s", 1).await;
+    let change = OverlayChange {
+        set_metadata: BTreeMap::from([("preserved.heart.beat.timeout".to_owned(), "6000".to_owned())]),
+        ..OverlayChange::default()
+    };
+    bench.apply("s", ServiceCommand::Overlay(bench.target(1), change)).await.unwrap();
+    let metadata = bench.metadata(&[
+        ("preserved.heart.beat.interval", "20000"),
+        ("preserved.heart.beat.timeout", "60000"),
+        ("preserved.ip.delete.timeout", "90000"),
+    ]);
+    let publication = Publication { metadata, ..Publication::default() };
+    let again = ServiceCommand::Register(bench.instance(1), Kind::Ephemeral, publication);
+    assert!(matches!(bench.apply("s", again).await, Err(Error::Period(_))));
 }

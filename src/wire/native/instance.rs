@@ -7,11 +7,12 @@ use crate::{
     error::{Classify, Code},
     registry::{
         heartbeat::{DELETE_KEY, INTERVAL_KEY, LONGEST_MILLIS, TIMEOUT_KEY},
-        instance::{Instance, Kind, Publication, Weight, WeightError},
+        instance::Instance,
         key::{InstanceKey, NameError, ServiceKey, Target},
         limits::Limits,
         metadata::{Metadata, TooLarge},
         overlay::{Overlay, OverlayChange, Parts},
+        publication::{Kind, Publication, Weight, WeightError},
         select::Query,
     },
     wire::pb,

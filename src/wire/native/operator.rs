@@ -7,7 +7,7 @@ use prost_types::FieldMask;
 use super::{DecodeError, duration, instance::kind, instance::kind_number, millis};
 use crate::{
     registry::{
-        instance::Kind,
+        publication::Kind,
         switches::{SwitchChange, Switches},
     },
     wire::pb,

@@ -78,7 +78,7 @@ def test_describe_a_service_a_method_and_a_message(ok):
 
 def test_everything_can_be_described(ok):
     for service in ok("list").split():
-        assert f"service {service.rsplit('.', 1)[1]} {{" in ok("describe", service)
+        assert f"service {service.rsplit('.', 1)[-1]} {{" in ok("describe", service)
 
 
 def test_the_life_of_an_instance(answer, run, namespace, service):

@@ -10,7 +10,7 @@ use crate::{
     api::grpc::connection::Connection,
     naming::{Page, ServiceFilter},
     push::sdk::Refusal,
-    registry::{ClusterName, ServiceKey, Snapshot, key::NameError, select::Query},
+    registry::{ServiceKey, Snapshot, select::Query},
     wire::sdk::{
         Extra, Kind, Reply, ServiceInfo, ServiceListRequest, ServiceQueryRequest, SubscribeServiceRequest, fragment,
         pb::Metadata,
@@ -35,7 +35,8 @@ impl Inner {
             .limits()
             .service_key(&request.namespace, &request.group_name, &request.service_name)
             .map_err(|error| refuse(kind, &error, nothing()))?;
-        let clusters = self.clusters(&request.cluster).map_err(|error| refuse(kind, &error, nothing()))?;
+        let clusters =
+            self.naming.limits().clusters(&request.cluster).map_err(|error| refuse(kind, &error, nothing()))?;
         let query = Query { clusters, healthy_only, ..Query::default() };
         let info = connection.line().info(&service, &request.cluster, &query);
         Ok(Reply::ok(kind, Extra::Service(Some(Box::new(info)))))
@@ -56,7 +57,7 @@ impl Inner {
             .limits()
             .service_key(&namespace, &group_name, &service_name)
             .map_err(|error| refuse(kind, &error, nothing()))?;
-        let wanted = self.clusters(&clusters).map_err(|error| refuse(kind, &error, nothing()))?;
+        let wanted = self.naming.limits().clusters(&clusters).map_err(|error| refuse(kind, &error, nothing()))?;
         let query = Query { clusters: wanted, ..Query::default() };
         let line = connection.line();
         let info = if subscribe.unwrap_or(false) {
@@ -87,13 +88,6 @@ impl Inner {
         let found = self.naming.services(&filter, page);
         let names = found.services.iter().map(|service| service.key().name.to_string()).collect();
         Ok(Reply::ok(kind, Extra::Services(found.total, names)))
-    }
-
-    /// The clusters that a comma list names; `None`: all.
-    fn clusters(&self, text: &str) -> Result<Option<Vec<ClusterName>>, NameError> {
-        let named: Result<Vec<_>, _> = text.split(',').map(|name| self.naming.limits().cluster(name)).collect();
-        let named: Vec<_> = named?.into_iter().flatten().collect();
-        Ok((!named.is_empty()).then_some(named))
     }
 
     /// The empty list that goes with a refusal: SDKs fail on an answer without one. The names are those that were asked

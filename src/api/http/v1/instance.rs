@@ -48,9 +48,11 @@ pub async fn deregister(State(state): State<api::http::State>, call: Call) -> Re
     weight(&params)?;
     match state.naming.deregister(service, target, kind(&state, &params)?).await {
         Ok(_)
-        | Err(naming::Error::Registry(registry::Error::InstanceUnknown { .. } | registry::Error::OtherKind { .. })) => {
-            Ok(ok())
-        }
+        | Err(naming::Error::Registry(
+            registry::Error::InstanceUnknown { .. }
+            | registry::Error::OtherKind { .. }
+            | registry::Error::HeldByConnection { .. },
+        )) => Ok(ok()),
         Err(error) => Err(error.into()),
     }
 }
