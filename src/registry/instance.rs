@@ -293,8 +293,8 @@ impl Instance {
         self.rare.as_ref().and_then(|rare| rare.snowflake)
     }
 
-    /// Its periods of beat and expiry. A reserved key with a value that is not allowed counts as absent here:
-    /// registrations were checked before.
+    /// Its periods of beat and expiry. What was listed has been checked, the publisher's and the
+    /// operator's keys together; were it not, the defaults would hold.
     #[must_use]
     pub fn periods(&self) -> Periods {
         Periods::of(&self.metadata).unwrap_or_default()

@@ -21,8 +21,8 @@ const RENEWED: u16 = 10_200;
 /// The code of a beat whose instance is unknown: the client must register it again.
 const UNKNOWN: u16 = 20_404;
 
-/// PUT: a light beat names the instance, a full one (`beat`, JSON) describes it too. Request parameters win over the
-/// JSON, and a beat never moves or changes a live instance.
+/// PUT: a light beat names the instance, a full one (`beat`, JSON) describes it too. Of the two the JSON says address and
+/// port (Nacos), the request says the cluster; and a beat never moves or changes a live instance.
 pub async fn beat(State(state): State<api::http::State>, call: Call) -> Result<Response, Refusal> {
     let params = call.params()?;
     let limits = state.naming.limits();
