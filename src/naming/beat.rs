@@ -43,7 +43,7 @@ impl Naming {
             }
             Some(instance) => {
                 self.registry.beat(&instance);
-                if instance.healthy() && instance.lease().is_some() {
+                if instance.is_well_here() && instance.lease().is_some() {
                     BeatResult::Renewed(instance)
                 } else {
                     match self.change(service.clone(), ServiceCommand::Renew(instance.key())).await {

@@ -101,7 +101,7 @@ impl Naming {
             return Err(Error::NoBeats { service: service.key().clone(), kind: instance.kind() });
         }
         self.registry.beat(instance);
-        let renewed = instance.healthy() && instance.lease().is_some();
+        let renewed = instance.is_well_here() && instance.lease().is_some();
         Ok(if renewed { Pulse::Renewed } else { Pulse::Late(service.key().clone(), instance.key()) })
     }
 }

@@ -4,18 +4,22 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use smallvec::SmallVec;
+
 use super::{
     command::{Error, Selection, ServiceChange, ServiceCommand},
     heartbeat::Periods,
-    instance::{ConnectionId, Instance},
+    instance::{ConnectionId, Instance, Own, Parts},
     key::{InstanceKey, ServiceKey, Target},
     lease::{Verdict, judge},
     lease_table::Due,
     limits::Limits,
     list::{Ambiguous, InstanceList},
     overlay::{Overlay, OverlayChange},
+    owners::Owners,
     publication::{IdGenerator, Kind, Publication},
     service::{Checker, ServiceSettings},
+    version::{OwnerId, Stamp, Version},
 };
 use crate::clock::Mono;
 
@@ -39,6 +43,15 @@ pub trait Context {
 
     /// A number that no instance has had.
     fn snowflake(&self) -> u64;
+
+    /// A stamp above all that this node has seen.
+    fn stamp(&self) -> Stamp;
+
+    /// Who the owners of shares are.
+    fn owners(&self) -> &Owners;
+
+    /// The stamp of the last explicit removal of an instance, if it was not long ago.
+    fn removed(&self, service: &ServiceKey, instance: &InstanceKey) -> Option<Stamp>;
 
     /// Time now.
     fn now(&self) -> Mono;
@@ -72,6 +85,15 @@ pub enum Edit {
         /// Whether the overlay is kept.
         retain: bool,
     },
+    /// Remembers that the instance was removed explicitly.
+    Removed {
+        /// Which one.
+        key: InstanceKey,
+        /// When, in the order of all registrations and removals.
+        stamp: Stamp,
+        /// Whether it was removed here, and the other members are to be told.
+        here: bool,
+    },
     /// Remembers what a connection publishes in the service.
     Record(ConnectionId, Vec<InstanceKey>),
     /// Replaces what an operator says of the service, which exists from now on.
@@ -94,19 +116,17 @@ pub fn decide(view: View<'_>, command: ServiceCommand, context: &impl Context) -
                 let (service, endpoint) = (view.key.clone(), target.endpoint);
                 return Err(Error::OtherKind { service, endpoint, present, asked: kind });
             }
-            match (instance.has_connection(), instance.lease()) {
-                (false, _) => Ok(vec![Edit::Remove { key: instance.key(), retain: false }]),
-                (true, Some(_)) => Ok(vec![without_lease(instance)]),
-                (true, None) => Err(Error::HeldByConnection { service: view.key.clone(), endpoint: target.endpoint }),
+            let held_by_connections_only = instance.shares().all(|share| share.connections && !share.beats);
+            if held_by_connections_only {
+                return Err(Error::HeldByConnection { service: view.key.clone(), endpoint: target.endpoint });
             }
+            let stamp = context.stamp();
+            Ok(vec![Edit::Removed { key: instance.key(), stamp, here: true }, strike(instance, stamp, context)])
         }
         ServiceCommand::Publish(connection, wanted) => publish(view, connection, wanted, context),
         ServiceCommand::Withdraw(connection, target) => withdraw(view, connection, &target, context),
         ServiceCommand::Renew(key) => match view.instances.find(&key) {
-            Some(instance) if instance.healthy() && instance.lease().is_some() => {
-                Ok(vec![Edit::Touch(instance.clone())])
-            }
-            Some(instance) => Ok(vec![Edit::Put { instance: instance.with_health(true), beat: true }]),
+            Some(instance) => Ok(vec![renew(instance, context)]),
             None => Err(unknown(view.key, Target { endpoint: key.endpoint, cluster: Some(key.cluster) })),
         },
         ServiceCommand::Overlay(target, change) => {
@@ -117,7 +137,7 @@ pub fn decide(view: View<'_>, command: ServiceCommand, context: &impl Context) -
             known(view)?;
             chosen(view, &selection).map(|instance| overlay(instance, &change, context)).collect()
         }
-        ServiceCommand::SetHealth(target, healthy) => set_health(view, &target, healthy),
+        ServiceCommand::SetHealth(target, healthy) => set_health(view, &target, healthy, context),
         ServiceCommand::Create(_) if view.exists => Err(Error::ServiceExists(view.key.clone())),
         ServiceCommand::Create(settings) => Ok(vec![Edit::Settings(Arc::new(settings))]),
         ServiceCommand::Update(change) => {
@@ -142,20 +162,26 @@ pub fn decide(view: View<'_>, command: ServiceCommand, context: &impl Context) -
 
 /// What the end of a connection does to the instances of this service that it published.
 #[must_use]
-pub fn close(view: View<'_>, connection: ConnectionId, published: &[InstanceKey]) -> Vec<Edit> {
-    published.iter().filter_map(|key| view.instances.find(key)).map(|i| release(i, connection, true)).collect()
+pub fn close(view: View<'_>, connection: ConnectionId, published: &[InstanceKey], context: &impl Context) -> Vec<Edit> {
+    let listed = published.iter().filter_map(|key| view.instances.find(key));
+    listed.map(|instance| release(instance, connection, true, context)).collect()
 }
 
 /// What a lease that is due does to the instance that it keeps listed, looked at once more with the silence of now.
 /// Removal only if `expire`. An instance that a connection publishes too merely loses the lease.
 #[must_use]
-pub fn expire(due: &Due, expire: bool) -> Option<Edit> {
+pub fn expire(due: &Due, expire: bool, context: &impl Context) -> Option<Edit> {
     let instance = &due.held.instance;
     match judge(instance, due.silence) {
-        Verdict::Gone | Verdict::Late if instance.has_connection() => Some(without_lease(instance)),
-        Verdict::Gone if expire => Some(Edit::Remove { key: instance.key(), retain: true }),
-        Verdict::Gone | Verdict::Late if instance.healthy() => {
-            Some(Edit::Put { instance: instance.with_health(false), beat: false })
+        Verdict::Gone | Verdict::Late if instance.has_connection() => Some(without_lease(instance, context)),
+        Verdict::Gone if expire => Some(without_lease(instance, context)),
+        Verdict::Gone | Verdict::Late if instance.is_well_here() => {
+            let mut parts = instance.parts();
+            if let Some(own) = &mut parts.own {
+                own.publication.healthy = false;
+                own.version = bumped(own.version, context);
+            }
+            Some(put_or_remove(parts, true, context))
         }
         Verdict::Gone | Verdict::Late | Verdict::Keep => None,
     }
@@ -169,9 +195,9 @@ fn register(
     context: &impl Context,
 ) -> Result<Vec<Edit>, Error> {
     let present = view.instances.find(&key);
-    let instance = published(view, key, kind, publication, context)?;
+    let (_, instance) = published(view, key, kind, publication, None, context)?;
     Ok(vec![match present {
-        Some(old) if old.looks_like(&instance) && old.lease().is_some() => Edit::Touch(old.clone()),
+        Some(old) if says_the_same(old, &instance) && old.lease().is_some() => Edit::Touch(old.clone()),
         _ => Edit::Put { instance, beat: kind == Kind::Ephemeral },
     }])
 }
@@ -186,12 +212,12 @@ fn publish(
     let wanted: BTreeMap<_, _> = wanted.into_iter().collect();
     let keys: Vec<_> = wanted.keys().cloned().collect();
     let dropped = before.iter().filter(|key| !wanted.contains_key(key)).filter_map(|key| view.instances.find(key));
-    let mut edits: Vec<_> = dropped.map(|instance| release(instance, connection, false)).collect();
+    let mut edits: Vec<_> = dropped.map(|instance| release(instance, connection, false, context)).collect();
     for (key, publication) in wanted {
         let present = view.instances.find(&key);
-        let instance = published(view, key, Kind::Ephemeral, publication, context)?.with_connection(connection);
+        let (_, instance) = published(view, key, Kind::Ephemeral, publication, Some(connection), context)?;
         edits.push(match present {
-            Some(old) if old.looks_like(&instance) && old.connections().last() == Some(connection) => {
+            Some(old) if says_the_same(old, &instance) && old.connections().last() == Some(connection) => {
                 Edit::Show(old.clone())
             }
             _ => Edit::Put { instance, beat: false },
@@ -199,6 +225,36 @@ fn publish(
     }
     edits.push(Edit::Record(connection, keys));
     Ok(edits)
+}
+
+/// Whether this node already says what `next` lists, and it is what is listed.
+fn says_the_same(old: &Instance, next: &Instance) -> bool {
+    old.looks_like(next) && old.versions().next().is_some_and(|listed| listed.owner().is_self())
+}
+
+/// A beat for an instance that this node lists: it is well, and this node answers for its beats from now on.
+fn renew(instance: &Arc<Instance>, context: &impl Context) -> Edit {
+    if instance.is_well_here() && instance.lease().is_some() {
+        return Edit::Touch(instance.clone());
+    }
+    let mut parts = instance.parts();
+    if parts.own.is_none() {
+        // Of the shares of others the one that is listed: what its publisher said last.
+        parts.own = instance.shares().next().map(|share| Own {
+            version: Version::new(share.version.stamp(), share.version.minor(), OwnerId::SELF),
+            publication: share.publication,
+            lease: None,
+            connections: SmallVec::new(),
+        });
+    }
+    if let Some(own) = &mut parts.own {
+        own.publication.healthy = true;
+        own.version = bumped(own.version, context);
+    }
+    match parts.assemble(context.owners()) {
+        Some(instance) => Edit::Put { instance, beat: true },
+        None => Edit::Show(instance.clone()),
+    }
 }
 
 fn withdraw(
@@ -215,7 +271,7 @@ fn withdraw(
     let Some(named) = named else { return Err(unknown(view.key, target.clone())) };
     let rest = before.iter().filter(|key| **key != named).cloned().collect();
     let mut edits = vec![Edit::Record(connection, rest)];
-    edits.extend(view.instances.find(&named).map(|instance| release(instance, connection, false)));
+    edits.extend(view.instances.find(&named).map(|instance| release(instance, connection, false, context)));
     Ok(edits)
 }
 
@@ -235,43 +291,53 @@ fn meant(keys: &[InstanceKey], target: &Target) -> Result<Option<InstanceKey>, E
     }
 }
 
-/// The instance as a publisher describes it: with the overlay, the id and the publishers that it has already.
+/// The instance as a publisher of this node describes it: with the overlay, the id and the publishers that it has
+/// already, and with `connection` as the newest of them.
 fn published(
     view: View<'_>,
     key: InstanceKey,
     kind: Kind,
     publication: Publication,
+    connection: Option<ConnectionId>,
     context: &impl Context,
-) -> Result<Instance, Error> {
+) -> Result<(InstanceKey, Instance), Error> {
     let present = view.instances.find(&key);
-    let neighbour = present.or_else(|| view.instances.iter().next());
-    if let Some(other) = neighbour
+    if let Some(other) = present.or_else(|| view.instances.iter().next())
         && other.kind() != kind
     {
         return Err(Error::KindConflict { service: view.key.clone(), present: other.kind(), asked: kind });
     }
-    let (cluster, metadata) = match neighbour {
-        Some(other) => (key.cluster.shared_with(other.cluster()), publication.metadata.shared_with(other.metadata())),
-        None => (key.cluster, publication.metadata),
-    };
-    let key = InstanceKey { endpoint: key.endpoint, cluster };
-    let publication = Publication { metadata, ..publication };
-    let instance = match present {
-        Some(old) => {
-            let overlay = old.overlay().cloned().unwrap_or_default();
-            Instance::new(key, kind, publication, overlay, old.snowflake(), old.lease()).with_publishers_of(old)
-        }
+    let (key, publication) = shared(view, key, publication);
+    let mut parts = match present {
+        Some(old) => old.parts(),
         None => {
             let snowflake = match IdGenerator::of(&publication.metadata) {
                 IdGenerator::Simple => None,
                 IdGenerator::Snowflake => Some(context.snowflake()),
             };
             let overlay = context.retained(view.key, &key).unwrap_or_default();
-            Instance::new(key, kind, publication, overlay, snowflake, None)
+            Parts { key: key.clone(), kind, own: None, others: SmallVec::new(), overlay, snowflake }
         }
     };
+    let (lease, mut connections) = parts.own.take().map_or_else(Default::default, |own| (own.lease, own.connections));
+    if let Some(connection) = connection {
+        connections.retain(|older| *older != connection);
+        connections.push(connection);
+    }
+    let version = Version::new(context.stamp(), 0, OwnerId::SELF);
+    parts.own = Some(Own { version, publication, lease, connections });
+    let instance = parts.assemble(context.owners()).ok_or(Error::Internal)?;
     check_merged(&instance, context)?;
-    Ok(instance)
+    Ok((key, instance))
+}
+
+/// Name and publication, sharing the memory of an instance that stands next to it.
+pub(super) fn shared(view: View<'_>, key: InstanceKey, publication: Publication) -> (InstanceKey, Publication) {
+    let neighbour = view.instances.find(&key).or_else(|| view.instances.iter().next());
+    let Some(other) = neighbour else { return (key, publication) };
+    let cluster = key.cluster.shared_with(other.cluster());
+    let metadata = publication.metadata.shared_with(other.metadata());
+    (InstanceKey { endpoint: key.endpoint, cluster }, Publication { metadata, ..publication })
 }
 
 /// What a publisher says and what an operator laid over it must be usable together, whichever came first.
@@ -282,18 +348,52 @@ fn check_merged(instance: &Instance, context: &impl Context) -> Result<(), Error
 }
 
 /// The end of what one connection published: the instance goes, unless another publisher holds it.
-fn release(instance: &Instance, connection: ConnectionId, retain: bool) -> Edit {
-    let next = instance.clone().without_connection(connection);
-    if next.has_connection() || next.lease().is_some() {
-        Edit::Put { instance: next, beat: false }
-    } else {
-        Edit::Remove { key: next.key(), retain }
+fn release(instance: &Instance, connection: ConnectionId, retain: bool, context: &impl Context) -> Edit {
+    let mut parts = instance.parts();
+    if let Some(own) = &mut parts.own {
+        own.connections.retain(|held| *held != connection);
+        if own.connections.is_empty() {
+            own.version = bumped(own.version, context);
+        }
+    }
+    put_or_remove(parts, retain, context)
+}
+
+/// The end of the beats of an instance, because they failed to come.
+fn without_lease(instance: &Instance, context: &impl Context) -> Edit {
+    let mut parts = instance.parts();
+    if let Some(own) = &mut parts.own {
+        own.lease = None;
+        own.version = bumped(own.version, context);
+    }
+    put_or_remove(parts, true, context)
+}
+
+/// What an explicit removal does: beats keep the instance no longer, here or at any other member.
+pub(super) fn strike(instance: &Instance, stamp: Stamp, context: &impl Context) -> Edit {
+    let mut parts = instance.parts();
+    if let Some(own) = parts.own.as_mut().filter(|own| own.version.stamp() < stamp) {
+        own.lease = None;
+        own.version = bumped(own.version, context);
+    }
+    parts.others.retain(|share| share.connections || share.version.stamp() >= stamp);
+    put_or_remove(parts, false, context)
+}
+
+/// Lists what the parts make, or removes the instance if nobody keeps it any more. This node's share goes when it has no
+/// publisher left.
+pub(super) fn put_or_remove(mut parts: Parts, retain: bool, context: &impl Context) -> Edit {
+    parts.own = parts.own.filter(|own| own.lease.is_some() || !own.connections.is_empty());
+    let key = parts.key.clone();
+    match parts.assemble(context.owners()) {
+        Some(instance) => Edit::Put { instance, beat: false },
+        None => Edit::Remove { key, retain },
     }
 }
 
-/// The end of the beats of an instance that a connection publishes too.
-fn without_lease(instance: &Instance) -> Edit {
-    Edit::Put { instance: instance.clone().with_lease(None), beat: false }
+/// The version of a record after a change that is not a registration.
+pub(super) fn bumped(version: Version, context: &impl Context) -> Version {
+    version.changed().unwrap_or_else(|| Version::new(context.stamp(), 0, OwnerId::SELF))
 }
 
 fn overlay(instance: &Arc<Instance>, change: &OverlayChange, context: &impl Context) -> Result<Edit, Error> {
@@ -307,7 +407,7 @@ fn overlay(instance: &Arc<Instance>, change: &OverlayChange, context: &impl Cont
     Ok(Edit::Put { instance: next, beat: false })
 }
 
-fn set_health(view: View<'_>, target: &Target, healthy: bool) -> Result<Vec<Edit>, Error> {
+fn set_health(view: View<'_>, target: &Target, healthy: bool, context: &impl Context) -> Result<Vec<Edit>, Error> {
     known(view)?;
     let cluster = target.cluster.clone().unwrap_or_default();
     let checker = view.settings.and_then(|settings| settings.clusters.get(&cluster)).map(|set_up| &set_up.checker);
@@ -315,11 +415,17 @@ fn set_health(view: View<'_>, target: &Target, healthy: bool) -> Result<Vec<Edit
         return Err(Error::Checked { service: view.key.clone(), cluster });
     }
     let instance = find(view, target)?;
-    Ok(vec![if instance.healthy() == healthy {
-        Edit::Show(instance.clone())
-    } else {
-        Edit::Put { instance: instance.with_health(healthy), beat: false }
-    }])
+    let mut parts = instance.parts();
+    let Some(own) = &mut parts.own else {
+        return Err(Error::HeldElsewhere { service: view.key.clone(), endpoint: target.endpoint.clone() });
+    };
+    if own.publication.healthy == healthy {
+        return Ok(vec![Edit::Show(instance.clone())]);
+    }
+    own.publication.healthy = healthy;
+    own.version = bumped(own.version, context);
+    let instance = parts.assemble(context.owners()).ok_or(Error::Internal)?;
+    Ok(vec![Edit::Put { instance, beat: false }])
 }
 
 fn updated(view: View<'_>, change: ServiceChange) -> ServiceSettings {

@@ -12,6 +12,7 @@ use super::{
     metadata::{Metadata, TooLarge},
     overlay::OverlayChange,
     publication::{Kind, Publication},
+    replication::Replica,
     selector::Selector,
     service::{ClusterSettings, ServiceSettings, Threshold},
     switches::SwitchChange,
@@ -31,6 +32,8 @@ pub enum Command {
     Namespace(Namespace, NamespaceCommand),
     /// A change of a switch.
     Switch(SwitchChange),
+    /// Records of other members, or of this one, come and go. It cannot fail.
+    Replicate(Vec<(ServiceKey, Replica)>),
 }
 
 /// A change of one service.
@@ -164,6 +167,14 @@ pub enum Error {
         /// Where the instance listens.
         endpoint: Endpoint,
     },
+    /// The instance is there, but its publishers are at other members.
+    #[error("instance {endpoint} in service {service} is published at another member of the cluster")]
+    HeldElsewhere {
+        /// The service.
+        service: ServiceKey,
+        /// Where the instance listens.
+        endpoint: Endpoint,
+    },
     /// The request fits several instances.
     #[error(transparent)]
     Ambiguous(#[from] Ambiguous),
@@ -226,6 +237,7 @@ impl Classify for Error {
             | Self::KindConflict { .. }
             | Self::OtherKind { .. }
             | Self::HeldByConnection { .. }
+            | Self::HeldElsewhere { .. }
             | Self::Checked { .. } => Code::FailedPrecondition,
             Self::Ambiguous(_) | Self::NamespaceReserved | Self::Metadata(_) | Self::Period(_) => Code::InvalidArgument,
             Self::Overloaded { .. } => Code::ResourceExhausted,
@@ -246,6 +258,7 @@ impl Classify for Error {
             | Self::ServiceNotEmpty { .. }
             | Self::InstanceUnknown { .. }
             | Self::HeldByConnection { .. }
+            | Self::HeldElsewhere { .. }
             | Self::Checked { .. }
             | Self::NamespaceUnknown(_)
             | Self::NamespaceExists(_)

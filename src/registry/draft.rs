@@ -16,7 +16,10 @@ pub(super) struct Draft {
     pub(super) service: Arc<Service>,
     pub(super) listed: bool,
     pub(super) exists: bool,
+    /// Whether a reader can see a difference.
     pub(super) changed: bool,
+    /// Whether an instance gave way to another one, if only for what readers do not see.
+    pub(super) replaced: bool,
     pub(super) instances: InstanceList,
     pub(super) settings: Option<Arc<ServiceSettings>>,
 }
@@ -72,6 +75,7 @@ impl Drafts {
             exists: listed,
             listed,
             changed: false,
+            replaced: false,
             service,
         });
         at

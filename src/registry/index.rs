@@ -153,11 +153,17 @@ impl Index {
         Walk {
             index: self.clone(),
             from: Bound::Included(ServiceKey::lower_bound(namespace.clone(), group.cloned())),
-            namespace: namespace.clone(),
+            namespace: Some(namespace.clone()),
             group: group.cloned(),
             step: Vec::new().into_iter(),
             ended: false,
         }
+    }
+
+    /// All services, in key order; see [`Index::walk`].
+    pub fn walk_all(self: &Arc<Self>) -> Walk {
+        let (from, step) = (Bound::Unbounded, Vec::new().into_iter());
+        Walk { index: self.clone(), from, namespace: None, group: None, step, ended: false }
     }
 }
 
@@ -166,7 +172,8 @@ impl Index {
 pub struct Walk {
     index: Arc<Index>,
     from: Bound<ServiceKey>,
-    namespace: Namespace,
+    /// `None`: all.
+    namespace: Option<Namespace>,
     group: Option<Group>,
     step: std::vec::IntoIter<Arc<Service>>,
     ended: bool,
@@ -193,7 +200,8 @@ impl Iterator for Walk {
         }
         let inside = |entry: &&Entry| {
             let key = entry.0.key();
-            key.namespace == self.namespace && self.group.as_ref().is_none_or(|group| key.group == *group)
+            self.namespace.as_ref().is_none_or(|namespace| key.namespace == *namespace)
+                && self.group.as_ref().is_none_or(|group| key.group == *group)
         };
         let step: Vec<_> = {
             let ordered = self.index.ordered.read();
@@ -234,7 +242,9 @@ mod tests {
         assert_eq!(index.count(&public, None), 3_000);
         assert_eq!(index.count(&public, Some(&Group::default())), 1_500);
         let middle = Limits::default().service_key("", "other", "s1497x").unwrap();
-        assert_eq!(index.walk(&public, None).after(middle).count(), 2);
+        assert_eq!(index.walk(&public, None).after(middle.clone()).count(), 2);
+        assert_eq!(index.walk_all().count(), 4_500);
+        assert_eq!(index.walk_all().after(middle).count(), 1_502);
     }
 
     #[test]

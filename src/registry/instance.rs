@@ -1,9 +1,14 @@
 //! One instance of a service: what its publisher said, seen through what an operator laid over it.
 //!
+//! It is the merge of its shares, one for each member that has a publisher of it: the newest registration says what is
+//! listed, and it is healthy if one share is. Nearly every instance has one share only, which stands in it directly.
+//!
 //! Immutable; a change makes a new one. When it was last heard of is not here but in the lease table, so that a beat
 //! touches no instance.
 
-use std::num::NonZeroU64;
+use std::{cmp::Ordering, num::NonZeroU64};
+
+use smallvec::SmallVec;
 
 use super::{
     heartbeat::Periods,
@@ -11,8 +16,12 @@ use super::{
     lease_table::LeaseId,
     metadata::Metadata,
     overlay::Overlay,
+    owners::Owners,
     publication::{Kind, Publication, Weight},
+    share::Share,
+    version::{OwnerId, Version},
 };
+
 /// One listed instance.
 #[derive(Debug, Clone)]
 pub struct Instance {
@@ -21,20 +30,31 @@ pub struct Instance {
     weight: Weight,
     metadata: Metadata,
     rare: Option<Box<Rare>>,
+    /// Of the share that is listed.
+    version: Version,
     connection: Option<ConnectionId>,
     lease: Option<LeaseId>,
     port: u16,
     flags: Flags,
 }
 
-/// Three truth values in one byte, because an instance has room for no more.
+/// Truth values in one byte, because an instance has room for no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Flags(u8);
 
 impl Flags {
     const PERSISTENT: u8 = 1;
     const ENABLED: u8 = 2;
+    /// Listed as healthy: one share is.
     const HEALTHY: u8 = 4;
+    /// The share that is listed is healthy itself.
+    const WELL: u8 = 8;
+    /// The share that is listed is another member's, and beats keep it there.
+    const BEATS: u8 = 16;
+    /// The share that is listed is another member's, and connections keep it there.
+    const CONNECTIONS: u8 = 32;
+    /// What a reader sees.
+    const SEEN: u8 = Self::PERSISTENT | Self::ENABLED | Self::HEALTHY;
 
     const fn has(self, flag: u8) -> bool {
         self.0 & flag != 0
@@ -69,6 +89,8 @@ impl ConnectionId {
 struct Rare {
     /// Connections that publish it too, from the oldest to the newest but one.
     older_connections: Vec<ConnectionId>,
+    /// The shares that are not listed, from the newest to the oldest.
+    covered: Vec<Share>,
     snowflake: Option<u64>,
     app: Option<Box<str>>,
     overlay: Option<Overlaid>,
@@ -88,8 +110,81 @@ struct Overlaid {
     published_metadata: Metadata,
 }
 
+/// An instance taken apart, to be changed and put together again.
+#[derive(Debug, Clone)]
+pub(super) struct Parts {
+    pub(super) key: InstanceKey,
+    pub(super) kind: Kind,
+    /// This node's share.
+    pub(super) own: Option<Own>,
+    /// The shares of other members, in any order.
+    pub(super) others: SmallVec<[Share; 1]>,
+    pub(super) overlay: Overlay,
+    pub(super) snowflake: Option<u64>,
+}
+
+/// What this node itself says of an instance, and who has it say so.
+#[derive(Debug, Clone)]
+pub(super) struct Own {
+    pub(super) version: Version,
+    pub(super) publication: Publication,
+    pub(super) lease: Option<LeaseId>,
+    /// From the oldest to the newest.
+    pub(super) connections: SmallVec<[ConnectionId; 1]>,
+}
+
+impl Own {
+    fn share(&self, snowflake: Option<u64>) -> Share {
+        Share {
+            version: self.version,
+            beats: self.lease.is_some(),
+            connections: !self.connections.is_empty(),
+            publication: self.publication.clone(),
+            snowflake,
+        }
+    }
+}
+
+impl Parts {
+    /// Puts the instance together; `None` if nobody says anything of it any more.
+    pub(super) fn assemble(self, owners: &Owners) -> Option<Instance> {
+        let Self { key, kind, own, others, overlay, snowflake } = self;
+        let mut shares: SmallVec<[Share; 2]> = own.iter().map(|own| own.share(snowflake)).collect();
+        shares.extend(others);
+        shares.sort_by(|a, b| newer(b.version, a.version, owners));
+        let healthy = shares.iter().any(|share| share.publication.healthy);
+        let mut shares = shares.into_iter();
+        let listed = shares.next()?;
+        let snowflake = snowflake.or(listed.snowflake);
+        let mut instance = Instance::new(key, kind, listed.publication, overlay, snowflake, None);
+        let foreign = !listed.version.owner().is_self();
+        instance.version = listed.version;
+        instance.flags = instance
+            .flags
+            .with(Flags::HEALTHY, healthy)
+            .with(Flags::BEATS, foreign && listed.beats)
+            .with(Flags::CONNECTIONS, foreign && listed.connections);
+        if shares.len() > 0 {
+            instance.rare.get_or_insert_default().covered = shares.collect();
+        }
+        if let Some(mut own) = own {
+            instance.lease = own.lease;
+            instance.connection = own.connections.pop();
+            if !own.connections.is_empty() {
+                instance.rare.get_or_insert_default().older_connections = own.connections.into_vec();
+            }
+        }
+        Some(instance)
+    }
+}
+
+/// Which of two shares is listed before the other: the same on every node, whatever the owners' numbers are there.
+fn newer(a: Version, b: Version, owners: &Owners) -> Ordering {
+    a.order().cmp(&b.order()).then_with(|| owners.incarnation(a.owner()).cmp(&owners.incarnation(b.owner())))
+}
+
 impl Instance {
-    /// An instance as its publisher describes it, with `overlay` laid over.
+    /// An instance as its publisher on this node describes it, with `overlay` laid over.
     ///
     /// `snowflake` is its unique number if its id is made that way; `lease` is the lease that keeps it listed.
     #[must_use]
@@ -104,6 +199,7 @@ impl Instance {
         let Publication { weight, enabled, healthy, metadata, app } = publication;
         let rare = Rare {
             older_connections: Vec::new(),
+            covered: Vec::new(),
             snowflake,
             app,
             overlay: (!overlay.is_empty()).then(|| Overlaid {
@@ -122,72 +218,134 @@ impl Instance {
             flags: Flags(0)
                 .with(Flags::PERSISTENT, kind == Kind::Persistent)
                 .with(Flags::ENABLED, overlay.enabled().unwrap_or(enabled))
-                .with(Flags::HEALTHY, healthy),
+                .with(Flags::HEALTHY | Flags::WELL, healthy),
+            version: Version::default(),
             lease,
             connection: None,
             rare: rare.boxed(),
         }
     }
 
-    /// The same instance with another health.
+    /// The instance taken apart.
     #[must_use]
-    pub fn with_health(&self, healthy: bool) -> Self {
-        Self { flags: self.flags.with(Flags::HEALTHY, healthy), ..self.clone() }
+    pub(super) fn parts(&self) -> Parts {
+        let mut others: SmallVec<[Share; 1]> = SmallVec::new();
+        let mut own = None;
+        for share in self.shares() {
+            if share.version.owner().is_self() {
+                let (version, publication) = (share.version, share.publication);
+                own = Some(Own { version, publication, lease: self.lease, connections: self.connections().collect() });
+            } else {
+                others.push(share);
+            }
+        }
+        Parts {
+            key: self.key(),
+            kind: self.kind(),
+            own,
+            others,
+            overlay: self.overlay().cloned().unwrap_or_default(),
+            snowflake: self.snowflake(),
+        }
     }
 
     /// The same instance with `overlay` in place of the present one.
     #[must_use]
     pub fn with_overlay(&self, overlay: Overlay) -> Self {
-        Self::new(self.key(), self.kind(), self.publication(), overlay, self.snowflake(), self.lease)
-            .with_publishers_of(self)
-    }
-
-    /// The same instance, published also by all connections that publish `other`.
-    #[must_use]
-    pub(super) fn with_publishers_of(self, other: &Self) -> Self {
-        other.connections().fold(self, Self::with_connection)
-    }
-
-    /// The same instance, published also by `connection`, from now on the newest.
-    #[must_use]
-    pub(super) fn with_connection(self, connection: ConnectionId) -> Self {
-        let mut next = self.without_connection(connection);
-        if let Some(older) = next.connection.replace(connection) {
-            let mut rare = next.rare.take().unwrap_or_default();
-            rare.older_connections.push(older);
-            next.rare = Some(rare);
+        let next = Self::new(self.key(), self.kind(), self.publication(), overlay, self.snowflake(), self.lease);
+        let (version, connection, flags) = (self.version, self.connection, self.flags);
+        let flags = flags.with(Flags::ENABLED, next.enabled());
+        let mut next = Self { version, connection, flags, ..next };
+        if let Some(rare) = &self.rare
+            && !(rare.covered.is_empty() && rare.older_connections.is_empty())
+        {
+            let kept = next.rare.get_or_insert_default();
+            kept.covered.clone_from(&rare.covered);
+            kept.older_connections.clone_from(&rare.older_connections);
         }
         next
-    }
-
-    /// The same instance, no longer published by `connection`.
-    #[must_use]
-    pub(super) fn without_connection(mut self, connection: ConnectionId) -> Self {
-        let mut rare = self.rare.take().map_or_else(Rare::default, |rare| *rare);
-        rare.older_connections.retain(|older| *older != connection);
-        if self.connection == Some(connection) {
-            self.connection = rare.older_connections.pop();
-        }
-        self.rare = rare.boxed();
-        self
-    }
-
-    /// The connections that publish it, from the oldest to the newest.
-    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        let older = self.rare.as_ref().map_or(&[][..], |rare| rare.older_connections.as_slice());
-        older.iter().copied().chain(self.connection)
-    }
-
-    /// Whether a connection publishes it.
-    #[must_use]
-    pub fn has_connection(&self) -> bool {
-        self.connection.is_some()
     }
 
     /// The same instance, kept listed by `lease`.
     #[must_use]
     pub(super) fn with_lease(self, lease: Option<LeaseId>) -> Self {
         Self { lease, ..self }
+    }
+
+    /// What each member says of it, what is listed first.
+    pub fn shares(&self) -> impl Iterator<Item = Share> + '_ {
+        std::iter::once(self.listed()).chain(self.covered().iter().map(|share| self.as_kept_now(share)))
+    }
+
+    /// What `owner` says of it.
+    #[must_use]
+    pub fn share(&self, owner: OwnerId) -> Option<Share> {
+        if self.version.owner() == owner {
+            return Some(self.listed());
+        }
+        self.covered().iter().find(|share| share.version.owner() == owner).map(|share| self.as_kept_now(share))
+    }
+
+    /// The version of what `owner` says of it.
+    #[must_use]
+    pub fn version(&self, owner: OwnerId) -> Option<Version> {
+        self.versions().find(|version| version.owner() == owner)
+    }
+
+    /// The versions of all shares, that of the one that is listed first.
+    pub fn versions(&self) -> impl Iterator<Item = Version> + '_ {
+        std::iter::once(self.version).chain(self.covered().iter().map(|share| share.version))
+    }
+
+    /// Whether what this node itself says of it is that it is well; `false` if it says nothing.
+    #[must_use]
+    pub fn is_well_here(&self) -> bool {
+        if self.version.owner().is_self() {
+            return self.flags.has(Flags::WELL);
+        }
+        self.covered().iter().any(|share| share.version.owner().is_self() && share.publication.healthy)
+    }
+
+    /// Whether only other members have publishers of it.
+    #[must_use]
+    pub fn is_elsewhere(&self) -> bool {
+        self.version(OwnerId::SELF).is_none()
+    }
+
+    fn listed(&self) -> Share {
+        let own = self.version.owner().is_self();
+        Share {
+            version: self.version,
+            beats: if own { self.lease.is_some() } else { self.flags.has(Flags::BEATS) },
+            connections: if own { self.connection.is_some() } else { self.flags.has(Flags::CONNECTIONS) },
+            publication: Publication { healthy: self.flags.has(Flags::WELL), ..self.publication() },
+            snowflake: self.snowflake(),
+        }
+    }
+
+    /// Who keeps this node's share stands in the instance, covered or not.
+    fn as_kept_now(&self, share: &Share) -> Share {
+        let mut share = share.clone();
+        if share.version.owner().is_self() {
+            (share.beats, share.connections) = (self.lease.is_some(), self.connection.is_some());
+        }
+        share
+    }
+
+    fn covered(&self) -> &[Share] {
+        self.rare.as_ref().map_or(&[][..], |rare| rare.covered.as_slice())
+    }
+
+    /// The connections that publish it here, from the oldest to the newest.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        let older = self.rare.as_ref().map_or(&[][..], |rare| rare.older_connections.as_slice());
+        older.iter().copied().chain(self.connection)
+    }
+
+    /// Whether a connection publishes it here.
+    #[must_use]
+    pub fn has_connection(&self) -> bool {
+        self.connection.is_some()
     }
 
     /// What its publisher said last, without any overlay.
@@ -313,10 +471,11 @@ impl Instance {
     #[must_use]
     pub fn looks_like(&self, other: &Self) -> bool {
         let shown = |rare: &Option<Box<Rare>>| {
-            rare.as_ref().map(|rare| Rare { older_connections: Vec::new(), ..Rare::clone(rare) }).unwrap_or_default()
+            let rare = rare.as_ref().map(|rare| Rare::clone(rare)).unwrap_or_default();
+            Rare { older_connections: Vec::new(), covered: Vec::new(), ..rare }
         };
         self.weight == other.weight
-            && self.flags == other.flags
+            && self.flags.0 & Flags::SEEN == other.flags.0 & Flags::SEEN
             && self.metadata == other.metadata
             && shown(&self.rare) == shown(&other.rare)
     }
@@ -329,27 +488,57 @@ impl Instance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::limits::Limits;
+    use crate::registry::{limits::Limits, owners::Incarnation, version::Stamp};
 
     #[test]
     fn an_instance_is_small() {
         // A million of them make this a promise: 300 bytes of memory an instance leave room for no more.
-        assert!(size_of::<Instance>() <= 80, "{}", size_of::<Instance>());
+        assert!(size_of::<Instance>() <= 88, "{}", size_of::<Instance>());
+    }
+
+    fn key() -> InstanceKey {
+        let endpoint = Limits::default().endpoint("10.0.0.7", 8080).unwrap();
+        InstanceKey { endpoint, cluster: ClusterName::default() }
+    }
+
+    fn weighing(weight: f64, healthy: bool) -> Publication {
+        Publication { weight: Weight::new(weight).unwrap(), healthy, ..Publication::default() }
+    }
+
+    fn share(owner: OwnerId, stamp: u64, publication: Publication) -> Share {
+        let version = Version::new(Stamp::new(stamp), 0, owner);
+        Share { version, beats: true, connections: false, publication, snowflake: None }
     }
 
     #[test]
-    fn the_newest_connection_comes_last_and_the_end_of_one_leaves_the_others() {
-        let limits = Limits::default();
-        let key = InstanceKey { endpoint: limits.endpoint("10.0.0.7", 8080).unwrap(), cluster: ClusterName::default() };
+    fn the_newest_share_is_listed_and_all_come_back() {
+        let owners = Owners::default();
+        let [b, c] = ["b", "c"].map(|name| owners.number(&Incarnation { name: name.into(), epoch: 1 }).unwrap());
         let connection = |number| ConnectionId::new(NonZeroU64::new(number).unwrap());
-        let of = |instance: &Instance| instance.connections().map(ConnectionId::number).collect::<Vec<_>>();
-        let instance = Instance::new(key, Kind::Ephemeral, Publication::default(), Overlay::default(), None, None);
-        let instance = [1, 2, 3, 1].into_iter().fold(instance, |i, number| i.with_connection(connection(number)));
-        assert_eq!(of(&instance), [2, 3, 1]);
-        let instance = instance.without_connection(connection(1));
-        assert_eq!(of(&instance), [2, 3]);
-        let instance = instance.without_connection(connection(2)).without_connection(connection(3));
-        assert!(!instance.has_connection() && instance.rare.is_none());
+        let own = Own {
+            version: Version::new(Stamp::new(5), 1, OwnerId::SELF),
+            publication: weighing(5.0, false),
+            lease: None,
+            connections: SmallVec::from_slice(&[connection(1), connection(2)]),
+        };
+        let others = SmallVec::from_vec(vec![share(b, 7, weighing(7.0, false)), share(c, 7, weighing(8.0, true))]);
+        let (kind, snowflake, overlay) = (Kind::Ephemeral, Some(9), Overlay::default());
+        let parts = Parts { key: key(), kind, own: Some(own), others, overlay, snowflake };
+        let instance = parts.assemble(&owners).unwrap();
+        assert_eq!(instance.weight().value(), 8.0, "of equal versions the one of the greater name");
+        assert!(instance.healthy() && !instance.is_well_here() && !instance.is_elsewhere());
+        assert_eq!(instance.versions().map(|v| v.owner()).collect::<Vec<_>>(), [c, b, OwnerId::SELF]);
+        assert_eq!(instance.connections().map(ConnectionId::number).collect::<Vec<_>>(), [1, 2]);
+        assert!(!instance.share(c).unwrap().connections && instance.share(OwnerId::SELF).unwrap().connections);
+        let mut parts = instance.with_overlay(Overlay::default()).parts();
+        assert_eq!(parts.own.as_ref().unwrap().publication.weight.value(), 5.0);
+        assert_eq!(parts.own.as_ref().unwrap().connections.len(), 2);
+        parts.others.retain(|share| share.version.owner() != c);
+        let instance = parts.assemble(&owners).unwrap();
+        assert_eq!((instance.weight().value(), instance.healthy(), instance.snowflake()), (7.0, false, Some(9)));
+        let mut parts = instance.parts();
+        (parts.own, parts.others) = (None, SmallVec::new());
+        assert!(parts.assemble(&owners).is_none());
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub fn judge(instance: &Instance, silence: Duration) -> Verdict {
     let periods = instance.periods();
     if silence > periods.delete {
         Verdict::Gone
-    } else if instance.healthy() && silence > periods.timeout {
+    } else if instance.is_well_here() && silence > periods.timeout {
         Verdict::Late
     } else {
         Verdict::Keep
@@ -35,7 +35,7 @@ pub fn judge(instance: &Instance, silence: Duration) -> Verdict {
 #[must_use]
 pub fn limit(instance: &Instance) -> Duration {
     let periods = instance.periods();
-    if instance.healthy() { periods.timeout.min(periods.delete) } else { periods.delete }
+    if instance.is_well_here() { periods.timeout.min(periods.delete) } else { periods.delete }
 }
 
 /// Notices that the process itself did not run, by being called late.

@@ -50,6 +50,11 @@ impl Snapshot {
         Self { revision, changed_at, settings, instances, encoded: OnceLock::new() }
     }
 
+    /// The same to readers, but holding `instances`, which look the same and differ in who keeps them.
+    pub(super) fn read_the_same(&self, instances: InstanceList) -> Self {
+        Self::new(self.revision, self.changed_at, self.settings.clone(), instances)
+    }
+
     /// Grows with every change of this service on this node; 0 for a service that does not exist.
     #[must_use]
     pub fn revision(&self) -> u64 {

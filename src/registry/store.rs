@@ -10,20 +10,29 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use dashmap::DashMap;
+use parking_lot::RwLock;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
     appearances::{Appearance, Appearances},
     command::{Command, Error, NamespaceInfo, Reply},
+    digest::Digests,
     index::{Index, Walk},
     instance::Instance,
-    key::{Group, Namespace, ServiceKey},
+    journal::{JournalReader, RecordName, journal},
+    key::{Group, InstanceKey, Namespace, ServiceKey},
     lease_table::BeatCells,
     limits::Limits,
+    owners::Owners,
+    removals::Removals,
+    replication::Replication,
     service::Service,
     settings::Settings,
+    share::Share,
     snapshot::Snapshot,
     switches::Switches,
+    version::{OwnerId, Stamp, Version},
     watches::{Watch, Watches},
     writer::Writer,
 };
@@ -44,6 +53,13 @@ pub(super) struct Shared {
     pub(super) beats: Arc<BeatCells>,
     pub(super) clock: Clock,
     pub(super) absent: Arc<Snapshot>,
+    pub(super) owners: Owners,
+    /// The highest stamp that was given or seen. Raised by anyone.
+    pub(super) stamp: AtomicU64,
+    /// All own records with a stamp up to this one can be read.
+    pub(super) published: AtomicU64,
+    pub(super) digests: DashMap<OwnerId, Arc<Digests>>,
+    pub(super) removals: RwLock<Removals>,
 }
 
 /// Figures of the registry, read at any time; each by itself is exact, together they may be of different moments.
@@ -113,10 +129,35 @@ impl RegistryHandle {
     /// Starts an empty registry: spawns its apply loop, which runs until the last handle is dropped.
     #[must_use]
     pub fn start(settings: Settings, limits: Limits, clock: Clock, shutdown: &Shutdown) -> Self {
+        Self::begin(settings, limits, clock, shutdown, None).0
+    }
+
+    /// As [`RegistryHandle::start`], as one of several registries that tell each other of their records: the journal says
+    /// which of this one's changed.
+    #[must_use]
+    pub fn start_replicated(
+        settings: Settings,
+        limits: Limits,
+        clock: Clock,
+        shutdown: &Shutdown,
+        replication: Replication,
+    ) -> (Self, JournalReader) {
+        let limit = replication.journal_limit;
+        let (handle, reader) = Self::begin(settings, limits, clock, shutdown, Some(replication));
+        (handle, reader.unwrap_or_else(|| journal(limit).1))
+    }
+
+    fn begin(
+        settings: Settings,
+        limits: Limits,
+        clock: Clock,
+        shutdown: &Shutdown,
+        replication: Option<Replication>,
+    ) -> (Self, Option<JournalReader>) {
         let (queue, requests) = mpsc::channel(settings.queue);
-        let (writer, shared) = Writer::new(settings, limits, clock);
+        let (writer, shared, reader) = Writer::new(settings, limits, clock, replication);
         shutdown.spawn_detached(writer.run(requests));
-        Self { shared, queue }
+        (Self { shared, queue }, reader)
     }
 
     /// Has the apply loop carry `command` out. The answer comes after its effect can be read.
@@ -158,6 +199,11 @@ impl RegistryHandle {
     /// The services of `namespace`, or of one group of it, in key order.
     pub fn services(&self, namespace: &Namespace, group: Option<&Group>) -> Walk {
         self.shared.index.walk(namespace, group)
+    }
+
+    /// All services, in key order.
+    pub fn all_services(&self) -> Walk {
+        self.shared.index.walk_all()
     }
 
     /// How many services there are in `namespace`, or in one group of it.
@@ -208,6 +254,66 @@ impl RegistryHandle {
     #[must_use]
     pub fn silence(&self, instance: &Instance) -> Option<Duration> {
         instance.lease().map(|lease| self.shared.beats.silence(lease, self.shared.clock.now()))
+    }
+
+    /// The owners of records.
+    #[must_use]
+    pub fn owners(&self) -> &Owners {
+        &self.shared.owners
+    }
+
+    /// The highest stamp that this node has given or seen.
+    #[must_use]
+    pub fn stamp(&self) -> Stamp {
+        Stamp::new(self.shared.stamp.load(Ordering::Relaxed))
+    }
+
+    /// Notes a stamp that another member has given or seen: stamps that are given from now on are higher.
+    pub fn observe(&self, stamp: Stamp) {
+        self.shared.stamp.fetch_max(stamp.number(), Ordering::Relaxed);
+    }
+
+    /// The digests of what `owner` holds here.
+    #[must_use]
+    pub fn digests(&self, owner: OwnerId) -> Arc<Digests> {
+        self.shared.digests.get(&owner).map(|digests| digests.clone()).unwrap_or_default()
+    }
+
+    /// Frees the number of an owner, if no record of it is left. Returns whether it is free.
+    pub fn release_owner(&self, owner: OwnerId) -> bool {
+        if owner.is_self() || self.digests(owner).count() > 0 {
+            return false;
+        }
+        self.shared.digests.remove(&owner);
+        self.shared.owners.release(owner);
+        true
+    }
+
+    /// The [`Version::order`] up to which everything that this node says of instances can be read now: what is read after
+    /// this call is not older.
+    ///
+    /// [`Version::order`]: super::version::Version::order
+    #[must_use]
+    pub fn as_of(&self) -> u64 {
+        Version::new(Stamp::new(self.shared.published.load(Ordering::Acquire)), u8::MAX, OwnerId::SELF).order()
+    }
+
+    /// What this node itself says of an instance.
+    #[must_use]
+    pub fn own_share(&self, service: &ServiceKey, instance: &InstanceKey) -> Option<Share> {
+        self.service(service)?.snapshot().instances().find(instance)?.share(OwnerId::SELF)
+    }
+
+    /// The stamp of the last explicit removal of an instance, if it was not long ago.
+    #[must_use]
+    pub fn removal(&self, name: &RecordName) -> Option<Stamp> {
+        self.shared.removals.read().stamp(name)
+    }
+
+    /// The explicit removals that are not long ago.
+    #[must_use]
+    pub fn removals(&self) -> Vec<(RecordName, Stamp)> {
+        self.shared.removals.read().all()
     }
 
     /// The clock that the registry goes by.

@@ -7,10 +7,15 @@
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use arc_swap::ArcSwap;
+use dashmap::DashMap;
+use parking_lot::RwLock;
 use smallvec::SmallVec;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -22,20 +27,27 @@ use super::{
     appearances::Appearances,
     apply::{Context, Edit, close, decide, expire},
     command::{Command, Error, NamespaceCommand, Reply, ServiceCommand},
+    digest::Digests,
     draft::{Draft, Drafts},
-    heartbeat,
+    hash, heartbeat,
     index::Index,
     instance::{ConnectionId, Instance},
+    journal::{Journal, JournalReader, RecordName, journal},
     key::{InstanceKey, Namespace, ServiceKey},
     lease::{self, Brake, FreezeGuard},
     lease_table::LeaseTable,
     limits::Limits,
     overlay::Overlay,
+    owners::Owners,
+    publication::Kind,
+    removals::Removals,
+    replication::{Replica, Replication, replicate},
     service::Service,
     settings::Settings,
     snapshot::Snapshot,
     store::{Gauges, Request, Shared},
     switches::Switches,
+    version::{Stamp, Version},
     watches::Watches,
 };
 use crate::clock::{Clock, Mono};
@@ -60,6 +72,15 @@ pub(super) struct Writer {
     snowflake: AtomicSnowflake,
     retained: HashMap<(ServiceKey, InstanceKey), Retained>,
     emptied: VecDeque<Emptied>,
+    replicating: Option<Replicating>,
+}
+
+/// What a registry that is one of several needs beyond the rest.
+struct Replicating {
+    settings: Replication,
+    journal: Journal,
+    /// Own records that changed in this batch.
+    changed: Vec<RecordName>,
 }
 
 /// What an open connection publishes, by service.
@@ -79,7 +100,7 @@ struct Emptied {
 }
 
 /// Numbers for instance ids that grow across restarts: the start in wall milliseconds, shifted, then counted up.
-struct AtomicSnowflake(std::sync::atomic::AtomicU64);
+struct AtomicSnowflake(AtomicU64);
 
 struct Answer {
     to: oneshot::Sender<Result<Reply, Error>>,
@@ -88,9 +109,17 @@ struct Answer {
 }
 
 impl Writer {
-    pub(super) fn new(settings: Settings, limits: Limits, clock: Clock) -> (Self, Arc<Shared>) {
+    /// The apply loop of an empty registry, what readers see of it, and if it is one of several, the journal of its
+    /// changes.
+    pub(super) fn new(
+        settings: Settings,
+        limits: Limits,
+        clock: Clock,
+        replication: Option<Replication>,
+    ) -> (Self, Arc<Shared>, Option<JournalReader>) {
         let leases = LeaseTable::default();
         let now = clock.now();
+        let floor = replication.as_ref().map_or(0, |replication| replication.floor.number());
         let shared = Arc::new(Shared {
             index: Arc::new(Index::default()),
             watches: Arc::new(Watches::default()),
@@ -101,8 +130,20 @@ impl Writer {
             beats: leases.cells(),
             clock,
             absent: Arc::new(Snapshot::default()),
+            owners: Owners::default(),
+            stamp: AtomicU64::new(floor),
+            published: AtomicU64::new(floor),
+            digests: DashMap::with_shard_amount(4),
+            removals: RwLock::new(Removals::new(replication.as_ref().map_or(0, |r| r.removal_limit))),
         });
         let wall = clock.wall_millis();
+        let (replicating, reader) = match replication {
+            Some(settings) => {
+                let (journal, reader) = journal(settings.journal_limit);
+                (Some(Replicating { settings, journal, changed: Vec::new() }), Some(reader))
+            }
+            None => (None, None),
+        };
         let writer = Self {
             guard: FreezeGuard::new(settings.expiry_scan, settings.freeze_tolerance, now),
             brake: Brake::new(settings.brake()),
@@ -113,11 +154,12 @@ impl Writer {
             leases,
             revision: 0,
             wall,
-            snowflake: AtomicSnowflake(std::sync::atomic::AtomicU64::new(wall << 20)),
+            snowflake: AtomicSnowflake(AtomicU64::new(wall << 20)),
             retained: HashMap::new(),
             emptied: VecDeque::new(),
+            replicating,
         };
-        (writer, shared)
+        (writer, shared, reader)
     }
 
     /// Runs until every handle is gone.
@@ -168,6 +210,12 @@ impl Writer {
                     self.shared.switches.store(Arc::new(Switches::clone(&self.shared.switches.load()).with(change)));
                     (Ok(Reply::default()), None)
                 }
+                Command::Replicate(replicas) => {
+                    for (service, replica) in replicas {
+                        self.replicate(&mut drafts, service, replica, now);
+                    }
+                    (Ok(Reply::default()), None)
+                }
             };
             answers.push(Answer { to: reply, result, draft });
         }
@@ -202,13 +250,29 @@ impl Writer {
         Ok(reply)
     }
 
+    fn replicate(&mut self, drafts: &mut Drafts, service: ServiceKey, replica: Replica, now: Mono) {
+        self.shared.stamp.fetch_max(replica.stamp().number(), Ordering::Relaxed);
+        let at = drafts.open(service, &self.shared.index);
+        let Some(draft) = drafts.all.get_mut(at) else { return };
+        let context = Retention { writer: self, now };
+        let decided = catch_unwind(AssertUnwindSafe(|| replicate(draft.view(), replica, &context)));
+        let edits = decided.unwrap_or_else(|_| {
+            error!(service = ?draft.service.key(), "a replica panicked; nothing was changed");
+            Vec::new()
+        });
+        for edit in edits {
+            self.carry_out(draft, edit, now, &mut SmallVec::new());
+        }
+    }
+
     fn close(&mut self, drafts: &mut Drafts, connection: ConnectionId, now: Mono) {
         let published = self.connections.remove(&connection).unwrap_or_default();
         self.shared.gauges.connections.store(self.connections.len(), Ordering::Relaxed);
         for (service, published) in published {
             let at = drafts.open(service, &self.shared.index);
             let Some(draft) = drafts.all.get_mut(at) else { continue };
-            for edit in close(draft.view(), connection, &published) {
+            let context = Retention { writer: self, now };
+            for edit in close(draft.view(), connection, &published, &context) {
                 self.carry_out(draft, edit, now, &mut SmallVec::new());
             }
         }
@@ -227,7 +291,7 @@ impl Writer {
                         self.shared.beats.beat(lease, now);
                     }
                     let limit = (!heartbeat::is_exempt(instance.metadata())).then(|| lease::limit(&instance));
-                    let last = !instance.healthy();
+                    let last = !instance.is_well_here();
                     self.leases.hold(lease, draft.service.clone(), instance.clone(), limit, last);
                 }
                 let old = draft.instances.insert(instance.clone());
@@ -235,8 +299,10 @@ impl Writer {
                     self.leases.close(ended);
                 }
                 self.recount(old.as_deref(), Some(&instance));
+                self.account(draft.service.key(), old.as_deref(), Some(&instance));
                 draft.exists = true;
-                draft.changed = true;
+                draft.changed |= old.is_none_or(|old| !old.looks_like(&instance));
+                draft.replaced = true;
                 shown.push(instance);
             }
             Edit::Touch(instance) => {
@@ -262,8 +328,16 @@ impl Writer {
                     }
                 }
                 self.recount(Some(&old), None);
+                self.account(draft.service.key(), Some(&old), None);
                 draft.changed = true;
                 shown.push(old);
+            }
+            Edit::Removed { key, stamp, here } => {
+                let Some(replicating) = &mut self.replicating else { return };
+                let name = (draft.service.key().clone(), key);
+                if self.shared.removals.write().note(name.clone(), stamp, now) && here {
+                    replicating.changed.push(name);
+                }
             }
             Edit::Record(connection, keys) => {
                 let Some(published) = self.connections.get_mut(&connection) else { return };
@@ -289,15 +363,45 @@ impl Writer {
 
     fn recount(&self, old: Option<&Instance>, new: Option<&Instance>) {
         let gauges = &self.shared.gauges;
-        let late = |instance: &&Instance| instance.lease().is_some() && !instance.healthy();
+        let late = |instance: &&Instance| instance.lease().is_some() && !instance.is_well_here();
         move_by(&gauges.instances, old.is_some(), new.is_some());
         move_by(&gauges.late, old.filter(late).is_some(), new.filter(late).is_some());
         gauges.leases.store(self.leases.len(), Ordering::Relaxed);
     }
 
+    /// Keeps the digests up, and notes what the other members must be told of.
+    fn account(&mut self, service: &ServiceKey, old: Option<&Instance>, new: Option<&Instance>) {
+        let Some(replicating) = &mut self.replicating else { return };
+        let versions = |instance: Option<&Instance>| -> SmallVec<[Version; 2]> {
+            let ephemeral = instance.filter(|instance| instance.kind() == Kind::Ephemeral);
+            ephemeral.into_iter().flat_map(Instance::versions).collect()
+        };
+        let (before, after) = (versions(old), versions(new));
+        let (Some(any), true) = (new.or(old), before != after) else { return };
+        let key = any.key();
+        let hash = hash::instance(service, &key);
+        let of = |owner| self.shared.digests.entry(owner).or_insert_with(|| Arc::new(Digests::default())).clone();
+        for gone in before.iter().filter(|version| !after.contains(version)) {
+            of(gone.owner()).take(hash, *gone);
+        }
+        for come in after.iter().filter(|version| !before.contains(version)) {
+            of(come.owner()).add(hash, *come);
+        }
+        let own = |versions: &[Version]| versions.iter().find(|version| version.owner().is_self()).copied();
+        if own(&before) != own(&after) {
+            replicating.changed.push((service.clone(), key));
+        }
+    }
+
     fn publish(&mut self, drafts: &mut Drafts, now: Mono) {
         let mut appearances = Vec::new();
-        for draft in drafts.all.iter_mut().filter(|draft| draft.changed) {
+        for draft in &mut drafts.all {
+            if !draft.changed {
+                if draft.replaced {
+                    draft.service.publish(Arc::new(draft.service.snapshot().read_the_same(draft.instances.clone())));
+                }
+                continue;
+            }
             if !draft.exists && !draft.listed {
                 continue;
             }
@@ -327,6 +431,11 @@ impl Writer {
         // After the index has them: who is told of one looks there.
         for key in appearances {
             self.shared.appearances.tell(key);
+        }
+        if let Some(replicating) = &mut self.replicating {
+            // All that has a stamp up to this one can be read from now on.
+            self.shared.published.store(self.shared.stamp.load(Ordering::Relaxed), Ordering::Release);
+            replicating.journal.write(&mut replicating.changed);
         }
     }
 
@@ -385,7 +494,8 @@ impl Writer {
         let (mut ended, mut removed) = (0, 0);
         for due in &due {
             let exempt = due.held.service.snapshot().settings().is_some_and(|s| heartbeat::is_exempt(&s.metadata));
-            let Some(edit) = expire(due, removals).filter(|_| !exempt) else {
+            let context = Retention { writer: self, now };
+            let Some(edit) = expire(due, removals, &context).filter(|_| !exempt) else {
                 // Nothing to do before another full period.
                 self.shared.beats.beat(due.lease, now);
                 continue;
@@ -426,6 +536,11 @@ impl Writer {
         }
         self.publish(&mut drafts, now);
         self.retained.retain(|_, kept| kept.until > now);
+        if let Some(replicating) = &self.replicating {
+            let ttl = u64::try_from(replicating.settings.removal_ttl.as_millis()).unwrap_or(u64::MAX);
+            let before = Mono::from_millis(now.as_millis().saturating_sub(ttl));
+            self.shared.removals.write().forget(before);
+        }
     }
 }
 
@@ -447,6 +562,19 @@ impl Context for Retention<'_> {
 
     fn snowflake(&self) -> u64 {
         self.writer.snowflake.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp::new(self.writer.shared.stamp.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    fn owners(&self) -> &Owners {
+        &self.writer.shared.owners
+    }
+
+    fn removed(&self, service: &ServiceKey, instance: &InstanceKey) -> Option<Stamp> {
+        self.writer.replicating.as_ref()?;
+        self.writer.shared.removals.read().stamp(&(service.clone(), instance.clone()))
     }
 
     fn now(&self) -> Mono {
