@@ -3,9 +3,12 @@
 //! Deciders are pure: they take state, input and time, and return what to do.
 
 pub mod epoch;
+pub mod forward;
+pub mod forwarded;
 pub mod handshake;
 pub mod member;
 pub mod ownership;
+pub mod routes;
 pub mod stage;
 pub mod transport;
 
