@@ -31,8 +31,8 @@ use super::{
 };
 use crate::{
     registry::{
-        BeatResult, Command, Endpoint, Error, Instance, InstanceKey, Kind, Publication, RegistryHandle,
-        ServiceCommand, ServiceKey, Target,
+        BeatResult, Command, Endpoint, Error, Instance, InstanceKey, Kind, Publication, RegistryHandle, ServiceCommand,
+        ServiceKey, Target,
         key::excerpt,
         overlay::Overlay,
         owners::Incarnation,
@@ -471,12 +471,7 @@ impl Forwarder {
         }
     }
 
-    async fn tell(
-        &self,
-        member: &MemberName,
-        known: Epoch,
-        beats: &[(ServiceKey, InstanceKey)],
-    ) -> Result<(), String> {
+    async fn tell(&self, member: &MemberName, known: Epoch, beats: &[(ServiceKey, InstanceKey)]) -> Result<(), String> {
         let of_service = |beats: &[(ServiceKey, InstanceKey)]| pb::BeatsOfService {
             service: beats.first().map(|(service, _)| wire::service_name(service)),
             instances: beats.iter().map(|(_, instance)| wire::instance_name(instance)).collect(),

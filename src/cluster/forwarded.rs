@@ -129,7 +129,12 @@ impl Forwarded {
             absent.absence(&service, &key);
         }
         let (as_of_stamp, as_of_minor) = wire::as_of(as_of);
-        Ok(Outcome::Noted(pb::Noted { epoch: self.epoch(), services: absent.into_services(), as_of_stamp, as_of_minor }))
+        Ok(Outcome::Noted(pb::Noted {
+            epoch: self.epoch(),
+            services: absent.into_services(),
+            as_of_stamp,
+            as_of_minor,
+        }))
     }
 
     async fn adopt(&self, from: &MemberName, adopt: pb::Adopt) -> Result<Outcome, Refusal> {

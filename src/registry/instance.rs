@@ -483,7 +483,7 @@ impl Instance {
     #[must_use]
     pub fn looks_like(&self, other: &Self) -> bool {
         let shown = |rare: &Option<Box<Rare>>| {
-            let rare = rare.as_ref().map(|rare| Rare::clone(rare)).unwrap_or_default();
+            let rare = rare.as_deref().cloned().unwrap_or_default();
             Rare { older_connections: Vec::new(), covered: Vec::new(), ..rare }
         };
         self.weight == other.weight

@@ -121,16 +121,16 @@ mod tests {
     #[tokio::test]
     async fn one_message_at_a_time_is_under_way_to_an_owner() {
         let (beat, mut lanes) = (beat().await, Lanes::default());
-        let [a, b] = ["a", "b"].map(|host| MemberName::parse(host).unwrap());
-        let pushed: Vec<_> = (0..=AT_ONCE).map(|_| lanes.push(&a, beat.clone())).collect();
+        let [a, b] = ["a", "b"].map(|host| [MemberName::parse(host).unwrap()]);
+        let pushed: Vec<_> = (0..=AT_ONCE).map(|_| lanes.push(&a[0], beat.clone())).collect();
         assert_eq!(pushed[AT_ONCE - 2..], [Pushed::Waits, Pushed::Enough, Pushed::Waits]);
-        lanes.push(&b, beat.clone());
-        assert_eq!(lanes.begin(AT_ONCE), [a.clone()]);
-        assert_eq!(lanes.begin(1), [b.clone()]);
-        assert_eq!(lanes.take(&a, 1).unwrap().len(), AT_ONCE);
-        assert!(lanes.take(&a, AT_ONCE).is_none(), "one is left for the next round");
-        assert_eq!(lanes.begin(1), [a.clone()]);
-        assert_eq!(lanes.take(&a, 1).unwrap().len(), 1);
+        lanes.push(&b[0], beat.clone());
+        assert_eq!(lanes.begin(AT_ONCE), a);
+        assert_eq!(lanes.begin(1), b);
+        assert_eq!(lanes.take(&a[0], 1).unwrap().len(), AT_ONCE);
+        assert!(lanes.take(&a[0], AT_ONCE).is_none(), "one is left for the next round");
+        assert_eq!(lanes.begin(1), a);
+        assert_eq!(lanes.take(&a[0], 1).unwrap().len(), 1);
         assert_eq!(lanes.len(), 1);
     }
 

@@ -134,9 +134,7 @@ pub fn error(refused: pb::Refused) -> Result<Error, Malformed> {
         Reason::HeldByConnection => Error::HeldByConnection { service: facts.service()?, endpoint: facts.endpoint()? },
         Reason::HeldElsewhere => Error::HeldElsewhere { service: facts.service()?, endpoint: facts.endpoint()? },
         Reason::NoBeats => Error::NoBeats { service: facts.service()?, kind: facts.kind()? },
-        Reason::Ambiguous => {
-            Error::Ambiguous(Ambiguous { endpoint: facts.endpoint()?, clusters: facts.clusters()? })
-        }
+        Reason::Ambiguous => Error::Ambiguous(Ambiguous { endpoint: facts.endpoint()?, clusters: facts.clusters()? }),
         Reason::KindConflict => {
             Error::KindConflict { service: facts.service()?, present: facts.kind()?, asked: facts.kind()? }
         }
@@ -218,7 +216,11 @@ impl Facts {
 
     /// All that is left.
     fn clusters(&mut self) -> Result<Vec<ClusterName>, Malformed> {
-        self.0.by_ref().filter_map(|text| LIMITS.cluster(&text).transpose()).collect::<Result<_, _>>().map_err(Into::into)
+        self.0
+            .by_ref()
+            .filter_map(|text| LIMITS.cluster(&text).transpose())
+            .collect::<Result<_, _>>()
+            .map_err(Into::into)
     }
 }
 

@@ -23,11 +23,7 @@ impl Accept for Node {
         Box::pin(async move { pb::ForwardResponse { standing: Some(standing), outcome: None } })
     }
 
-    fn list_orphans(
-        &self,
-        from: MemberName,
-        _: pb::ListOrphansRequest,
-    ) -> BoxFuture<'static, pb::ListOrphansResponse> {
+    fn list_orphans(&self, from: MemberName, _: pb::ListOrphansRequest) -> BoxFuture<'static, pb::ListOrphansResponse> {
         Box::pin(async move { pb::ListOrphansResponse { orphans: Vec::new(), next_cursor: from.to_string() } })
     }
 }
