@@ -9,6 +9,11 @@ pub mod sdk;
 pub mod pb {
     tonic::include_proto!("nomina.registry.v1");
 
+    /// What the members of a cluster say to each other.
+    pub mod peer {
+        tonic::include_proto!("nomina.peer.v1");
+    }
+
     /// Descriptors of everything that clients may call, encoded as a `google.protobuf.FileDescriptorSet`. For server
     /// reflection.
     pub const CLIENT_API: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/client_api.bin"));

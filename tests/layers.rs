@@ -25,6 +25,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("registry", &["error", "clock", "shutdown", "setting"]),
     // Wire forms.
     ("wire", &["error", "clock", "registry"]),
+    // What goes on between the members of a cluster.
+    ("cluster", &["error", "clock", "quiet", "shutdown", "setting", "readiness", "registry", "wire"]),
     // Pushes.
     ("push", &["error", "clock", "shutdown", "setting", "registry", "wire"]),
     // The use cases.
