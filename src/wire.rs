@@ -2,6 +2,7 @@
 
 pub mod http_v1;
 pub mod native;
+pub mod peer;
 pub mod sdk;
 
 /// The code generated from `proto/`. Its documentation is that of the protos.

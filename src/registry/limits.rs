@@ -38,6 +38,22 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Limits that no setting passes: for what another member, which has limits of its own, has taken.
+    #[must_use]
+    pub const fn of_peers() -> Self {
+        const LONGEST: usize = 65_535;
+        Self {
+            namespace_bytes: LONGEST,
+            group_bytes: LONGEST,
+            service_bytes: LONGEST,
+            cluster_bytes: LONGEST,
+            address_bytes: LONGEST,
+            metadata_bytes: 16_777_215,
+        }
+    }
+}
+
 impl Section for Limits {
     const SETTINGS: &'static [Setting] = &[
         Setting::new("namespace_bytes", "a whole number from 1 to 65535", "64", "longest namespace id, in bytes"),
