@@ -1,5 +1,26 @@
-//! The cluster: who the other members are, and what is said between them.
+//! The cluster: who belongs to it, who is alive, who owns what, and how records travel between nodes.
+//!
+//! Deciders are pure: they take state, input and time, and return what to do.
 
+pub mod detector;
+mod distro;
+pub mod epoch;
+mod handle;
 pub mod handshake;
+mod hub;
+mod life;
 pub mod member;
+pub mod ownership;
+pub mod resolve;
+pub mod settings;
+pub mod source;
+pub mod stage;
 pub mod transport;
+
+pub use self::{
+    epoch::Epoch,
+    handle::{Cluster, Parts},
+    member::{MemberList, MemberName},
+    settings::Settings,
+    stage::Stage,
+};

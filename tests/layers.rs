@@ -25,7 +25,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("registry", &["error", "clock", "shutdown", "setting"]),
     // Wire forms.
     ("wire", &["error", "clock", "registry"]),
-    // What goes on between the members of a cluster.
+    // Between nodes.
     ("cluster", &["error", "clock", "quiet", "shutdown", "setting", "readiness", "registry", "wire"]),
     // Pushes.
     ("push", &["error", "clock", "shutdown", "setting", "registry", "wire"]),

@@ -1,6 +1,6 @@
 //! What the tasks of the cluster share: who this node is, how the others stand, and what is between them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -8,7 +8,7 @@ use tokio::sync::{Notify, watch};
 use tracing::{error, info, warn};
 
 use super::{
-    detector::{Detector, Met, Standing},
+    detector::{Detector, Met},
     distro::{orphans::Orphans, task::Outbox},
     epoch::{Epoch, EpochFile},
     member::{MemberList, MemberName},
@@ -218,6 +218,29 @@ impl Hub {
         }
     }
 
+    /// Runs `task` until it ends, or this node does.
+    pub(super) fn spawn(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
+        let draining = self.shutdown.draining();
+        self.shutdown.spawn(async move {
+            tokio::select! {
+                biased;
+                () = draining => {}
+                () = task => {}
+            }
+        });
+    }
+
+    /// The owners that are gone and whose records are still held, with the time that each has left.
+    pub(super) fn gone(&self) -> Vec<(OwnerId, Incarnation, Duration)> {
+        let now = self.now();
+        let orphans = self.orphans.lock();
+        let gone = orphans.iter().filter_map(|owner| {
+            let incarnation = self.registry.owners().incarnation(owner)?;
+            Some((owner, incarnation, orphans.remaining(owner, now)?))
+        });
+        gone.collect()
+    }
+
     /// The number of an incarnation.
     pub(super) fn owner(&self, peer: &MemberName, epoch: Epoch) -> Option<OwnerId> {
         let incarnation = Incarnation { name: peer.as_str().into(), epoch: epoch.number() };
@@ -297,10 +320,5 @@ impl Hub {
     /// What is known of the records of `peer`.
     pub(super) fn incoming(&self, peer: &MemberName) -> Option<Incoming> {
         self.incoming.lock().get(peer).copied()
-    }
-
-    /// How `peer` stands; dead if it is not a member.
-    pub(super) fn peer_standing(&self, peer: &MemberName) -> Standing {
-        self.detector.lock().standing(peer).unwrap_or(Standing::Dead)
     }
 }

@@ -36,7 +36,6 @@ pub(super) async fn tick(hub: Arc<Hub>) {
     loop {
         tokio::select! {
             biased;
-            () = hub.shutdown.draining() => return,
             _ = stage.changed() => {}
             _ = ticks.tick() => {}
         }
@@ -112,7 +111,12 @@ fn stands(hub: &Hub, change: Change, now: Mono) {
 ///
 /// * `waiting_for`: whom it waits for, for who asks why it is not ready.
 /// * `hurried`: becomes true when an operator ends the wait.
-pub(super) async fn join(hub: &Hub, waiting_for: &watch::Sender<Vec<MemberName>>, mut hurried: watch::Receiver<bool>) {
+pub(super) async fn join(
+    hub: Arc<Hub>,
+    waiting_for: watch::Sender<Vec<MemberName>>,
+    mut hurried: watch::Receiver<bool>,
+) {
+    let hub = hub.as_ref();
     let begun = hub.now();
     let mut ticks = interval(TICK / 2);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -132,7 +136,6 @@ pub(super) async fn join(hub: &Hub, waiting_for: &watch::Sender<Vec<MemberName>>
         });
         tokio::select! {
             biased;
-            () = hub.shutdown.draining() => return,
             _ = hurried.changed() => {}
             _ = ticks.tick() => {}
         }

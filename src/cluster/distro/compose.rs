@@ -3,7 +3,7 @@
 //! Every batch says as of which point in this node's history it was read: the point is taken before anything is read, so
 //! what the batch calls absent is absent, and what the receiver holds from before that point is older.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use crate::{
     registry::{
@@ -12,6 +12,7 @@ use crate::{
         hash,
         index::Walk,
         journal::RecordName,
+        owners::Incarnation,
         version::OwnerId,
     },
     wire::{
@@ -165,4 +166,44 @@ pub fn removals(registry: &RegistryHandle) -> pb::Removals {
         grouped.removal(&name, stamp);
     }
     pb::Removals { services: grouped.into_services() }
+}
+
+/// Services that a page of orphans looks at, at most.
+const PAGE_SERVICES: usize = 8_192;
+
+/// What is still held of `owners` that are gone, with the time that each has left: the page behind `cursor`, a service
+/// that the page before named.
+pub fn orphans(
+    registry: &RegistryHandle,
+    owners: &[(OwnerId, Incarnation, Duration)],
+    cursor: Option<ServiceKey>,
+) -> pb::ListOrphansResponse {
+    let mut walk = registry.all_services();
+    if let Some(cursor) = cursor {
+        walk = walk.after(cursor);
+    }
+    let mut found: Vec<Grouped> = owners.iter().map(|_| Grouped::default()).collect();
+    let mut next_cursor = String::new();
+    for (looked_at, service) in walk.take(if owners.is_empty() { 0 } else { usize::MAX }).enumerate() {
+        for instance in service.snapshot().instances().iter() {
+            for ((owner, ..), found) in owners.iter().zip(&mut found) {
+                if let Some(share) = instance.share(*owner) {
+                    found.record(service.key(), &instance.key(), &share);
+                }
+            }
+        }
+        let full = found.iter().any(|found| found.len() >= ENTRIES || found.bytes() >= BYTES);
+        if full || looked_at + 1 >= PAGE_SERVICES {
+            next_cursor = peer::cursor(service.key());
+            break;
+        }
+    }
+    let orphans = owners.iter().zip(found).filter(|(_, found)| !found.is_empty());
+    let orphans = orphans.map(|((_, incarnation, remaining), found)| pb::OrphanRecords {
+        member: incarnation.name.to_string(),
+        epoch: incarnation.epoch,
+        remaining_ms: u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX),
+        services: found.into_services(),
+    });
+    pb::ListOrphansResponse { orphans: orphans.collect(), next_cursor }
 }

@@ -63,7 +63,6 @@ pub(in crate::cluster) async fn run(hub: Arc<Hub>) {
         };
         tokio::select! {
             biased;
-            () = hub.shutdown.draining() => return,
             () = hub.moving.notified() => {}
             () = wait => {}
         }

@@ -90,12 +90,6 @@ impl Outbox {
         }
     }
 
-    /// The peer is another incarnation, which is told everything anew.
-    pub fn clear(&mut self) {
-        (self.waiting, self.names, self.sent) = (VecDeque::new(), HashSet::default(), VecDeque::new());
-        self.overflown = false;
-    }
-
     /// Whether tasks were forgotten since this was asked last.
     pub fn take_overflown(&mut self) -> bool {
         std::mem::take(&mut self.overflown)
