@@ -2,9 +2,11 @@
 //!
 //! Deciders are pure: they take state, input and time, and return what to do.
 
+pub mod detector;
 pub mod epoch;
 pub mod member;
 pub mod ownership;
+pub mod resolve;
 pub mod settings;
 pub mod source;
 pub mod stage;
