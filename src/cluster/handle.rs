@@ -61,11 +61,8 @@ impl Cluster {
         let list = members.borrow_and_update().clone();
         info!(name = %me, epoch = epoch.epoch().number(), members = list.len(), "this node is one of several");
         let hub = Hub::new(me, &list, settings, clock, registry, transport, epoch, shutdown);
-        let cluster = Self {
-            hub: hub.clone(),
-            waiting_for: watch::Sender::new(Vec::new()),
-            hurried: watch::Sender::new(false),
-        };
+        let cluster =
+            Self { hub: hub.clone(), waiting_for: watch::Sender::new(Vec::new()), hurried: watch::Sender::new(false) };
         let link = |hub: &Arc<Hub>, list: &MemberList| {
             for outgoing in hub.follow(list) {
                 hub.spawn(stream::run(hub.clone(), outgoing));

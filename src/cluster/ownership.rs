@@ -11,38 +11,9 @@ use siphasher::sip::SipHasher13;
 use smallvec::SmallVec;
 
 use super::member::MemberName;
-use crate::registry::key::{Address, Endpoint, ServiceKey};
 
-/// Changing a key, or what is hashed, moves every beat source: nodes of both kinds then disagree on owners.
-const BEAT_SOURCE_KEY: (u64, u64) = (0x6e6f_6d69_6e61_2d62, 0x6561_742d_736f_7572);
+/// Changing it moves every beat source: nodes of both kinds then disagree on owners.
 const MEMBER_KEY: (u64, u64) = (0x6e6f_6d69_6e61_2d6d, 0x656d_6265_722d_6e61);
-
-/// The hash of a beat source: namespace, group, service, address and port. The name of the cluster is not part of it,
-/// since a request may leave it out and must find the same owner.
-#[must_use]
-pub fn key_hash(service: &ServiceKey, endpoint: &Endpoint) -> u64 {
-    let mut hasher = SipHasher13::new_with_keys(BEAT_SOURCE_KEY.0, BEAT_SOURCE_KEY.1);
-    part(&mut hasher, service.namespace.as_str().as_bytes());
-    part(&mut hasher, service.group.as_str().as_bytes());
-    part(&mut hasher, service.name.as_str().as_bytes());
-    match &endpoint.address {
-        Address::V4(ip) => part(&mut hasher, &ip.octets()),
-        Address::Text(text) => {
-            // A text of four bytes is not the address of these octets.
-            hasher.write(b"t");
-            part(&mut hasher, text.as_bytes());
-        }
-    }
-    hasher.write(&endpoint.port.to_le_bytes());
-    hasher.finish()
-}
-
-/// Length and bytes: no two different sequences of parts are written alike. Only `write` is used, whose bytes simply
-/// follow each other; the methods for numbers follow the platform.
-fn part(hasher: &mut SipHasher13, bytes: &[u8]) {
-    hasher.write(&(bytes.len() as u64).to_le_bytes());
-    hasher.write(bytes);
-}
 
 fn member_hash(name: &MemberName) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(MEMBER_KEY.0, MEMBER_KEY.1);
@@ -74,7 +45,7 @@ impl Eligible {
         Self { members: members.into_iter().map(|(hash, name)| (name, hash)).collect() }
     }
 
-    /// The owner of the beat source with this [`key_hash`]; `None` if nobody is eligible.
+    /// The owner of the beat source with this [`hash::endpoint`](crate::registry::hash::endpoint); `None` if nobody is eligible.
     ///
     /// Cost: a few nanoseconds a member; allocates nothing.
     #[must_use]
@@ -122,7 +93,7 @@ mod tests {
     use proptest::{collection::btree_set, prelude::*};
 
     use super::*;
-    use crate::registry::Limits;
+    use crate::registry::{Limits, hash};
 
     fn set(count: usize) -> Eligible {
         Eligible::new((0..count).map(|n| MemberName::parse(&format!("nomina-{n}.nomina:8848")).expect("a name")))
@@ -131,44 +102,19 @@ mod tests {
     fn hash_of(service: &str, address: &str, port: u16) -> u64 {
         let limits = Limits::default();
         let service = limits.service_key("public", "DEFAULT_GROUP", service).expect("a key");
-        key_hash(&service, &limits.endpoint(address, port.into()).expect("an endpoint"))
+        hash::endpoint(&service, &limits.endpoint(address, port.into()).expect("an endpoint"))
     }
 
     /// Owners are part of what nodes agree on: if this test fails, nodes of two builds disagree. The numbers were computed
     /// by another implementation of `SipHash`.
     #[test]
     fn hashes_are_those_of_every_build() {
-        assert_eq!(hash_of("orders", "10.0.0.7", 8080), 0x54a0_a3df_6250_4864);
-        assert_eq!(hash_of("orders", "10.0.0.7", 8081), 0x884a_1519_31e3_96f0);
-        assert_eq!(hash_of("orders", "2001:db8::1", 8080), 0xfee5_f23b_f200_152a);
-        assert_eq!(hash_of("orders", "orders.example", 8080), 0x6340_e1c4_5349_fc19);
         let member = MemberName::parse("nomina-0.nomina:8848").expect("a name");
         assert_eq!(member_hash(&member), 0xe94b_0cad_8cc8_8657);
         assert_eq!(score(1, 2), 0x0b51_81c5_09f8_d8ce);
         let set = set(3);
         let line: Vec<_> = set.in_line(hash_of("orders", "10.0.0.7", 8080)).map(MemberName::as_str).collect();
         assert_eq!(line, ["nomina-2.nomina:8848", "nomina-1.nomina:8848", "nomina-0.nomina:8848"]);
-    }
-
-    #[test]
-    fn every_part_counts_and_parts_do_not_run_together() {
-        let limits = Limits::default();
-        let of = |namespace: &str, group: &str, service: &str, address: &str, port: i64| {
-            let service = limits.service_key(namespace, group, service).expect("a key");
-            key_hash(&service, &limits.endpoint(address, port).expect("an endpoint"))
-        };
-        let all = [
-            of("n", "g", "s", "10.0.0.1", 1),
-            of("m", "g", "s", "10.0.0.1", 1),
-            of("n", "gs", "s", "10.0.0.1", 1),
-            of("n", "g", "ss", "10.0.0.1", 1),
-            of("ng", "s", "s", "10.0.0.1", 1),
-            of("n", "g", "s", "10.0.0.10", 1),
-            of("n", "g", "s", "10.0.0.1", 256),
-            of("n", "g", "s", "host", 1),
-        ];
-        let different: std::collections::BTreeSet<_> = all.iter().collect();
-        assert_eq!(different.len(), all.len());
     }
 
     #[test]

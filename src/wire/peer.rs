@@ -76,11 +76,7 @@ impl Classify for Malformed {
 /// A service's name.
 #[must_use]
 pub fn service_name(key: &ServiceKey) -> pb::ServiceName {
-    pb::ServiceName {
-        namespace: key.namespace.to_string(),
-        group: key.group.to_string(),
-        name: key.name.to_string(),
-    }
+    pb::ServiceName { namespace: key.namespace.to_string(), group: key.group.to_string(), name: key.name.to_string() }
 }
 
 /// A service's key.

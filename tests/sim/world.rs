@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use nomina::{
     clock::Clock,
     cluster::{
-        Cluster, MemberList, MemberName, Parts, Settings,
+        Cluster, Epoch, MemberList, MemberName, Parts, Settings,
         epoch::EpochFile,
         transport::{Accept, Accepted, BoxFuture, memory::Network},
     },
@@ -104,7 +104,7 @@ impl World {
 
     pub fn begin(&mut self, name: &str) {
         let disk = self.disks.entry(name.to_owned()).or_insert_with(|| TempDir::new().unwrap());
-        let epoch = EpochFile::open(disk.path()).unwrap();
+        let epoch = EpochFile::open(disk.path(), Epoch::new(0)).unwrap();
         let shutdown = Shutdown::new();
         let replication = Replication {
             floor: Stamp::new(epoch.stamp_floor()),

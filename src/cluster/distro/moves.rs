@@ -14,13 +14,8 @@ use tracing::{info, warn};
 
 use super::compose::ENTRIES;
 use crate::{
-    cluster::{
-        hub::Hub,
-        member::MemberName,
-        ownership::Eligible,
-        stage::Stage,
-    },
     clock::Mono,
+    cluster::{hub::Hub, member::MemberName, ownership::Eligible, stage::Stage},
     registry::{
         Command, Instance, ServiceKey, hash,
         journal::RecordName,
@@ -100,7 +95,7 @@ impl Mover<'_> {
             let Some(Lingering { target, records, .. }) = self.lingering.pop_front() else { return };
             let still_there = |name: &RecordName| {
                 let (service, key) = name;
-                let hash = hash::endpoint(service, &key.endpoint.address, key.endpoint.port);
+                let hash = hash::endpoint(service, &key.endpoint);
                 eligible.owner(hash) == Some(&target)
             };
             let (gone, kept): (Vec<_>, Vec<_>) = records.into_iter().partition(|(name, _)| still_there(name));
@@ -185,7 +180,7 @@ impl Mover<'_> {
         tally: &mut Tally,
     ) {
         let key = instance.key();
-        let hash = hash::endpoint(service, &key.endpoint.address, key.endpoint.port);
+        let hash = hash::endpoint(service, &key.endpoint);
         let owner = || view.eligible.owner(hash);
         for version in instance.versions() {
             let of = version.owner();

@@ -121,11 +121,7 @@ struct Receiver<'a> {
 
 impl Receiver<'_> {
     /// Takes one message in. `None` ends the link.
-    async fn take(
-        &mut self,
-        message: link_request::Message,
-        answers: &mpsc::Sender<pb::LinkResponse>,
-    ) -> Option<()> {
+    async fn take(&mut self, message: link_request::Message, answers: &mpsc::Sender<pb::LinkResponse>) -> Option<()> {
         let (hub, from) = (self.hub, self.from);
         let answer = match message {
             link_request::Message::Hello(_) => return None,

@@ -120,11 +120,8 @@ impl<'a> Stream<'a> {
 
     async fn go(&mut self, mut link: Dialled) -> bool {
         let (hub, peer) = (self.hub, &self.outgoing.peer);
-        let hello = pb::Hello {
-            member: hub.me.to_string(),
-            epoch: hub.epoch().number(),
-            standing: Some(hub.standing()),
-        };
+        let hello =
+            pb::Hello { member: hub.me.to_string(), epoch: hub.epoch().number(), standing: Some(hub.standing()) };
         if link.sender.send(request(link_request::Message::Hello(hello))).await.is_err() {
             return false;
         }

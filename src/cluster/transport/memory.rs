@@ -6,8 +6,6 @@
 //! paused time two runs are the same.
 
 mod path;
-#[cfg(test)]
-mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,13 +17,17 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
-use self::path::{Carrier, End, Path};
+use self::path::{Carrier, Direction, End, Path};
 use super::{Accept, BoxFuture, Dialled, LINK_CAPACITY, Link, Transport, Unreachable};
 use crate::{clock::Clock, cluster::member::MemberName, shutdown::Shutdown, wire::pb::peer as pb};
 
 /// What a refused connection names: the network has no addresses.
 const NO_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);
+
+/// What a connection breaks with.
+const RESET: &str = "connection reset";
 
 /// What becomes of the messages that are under way when a link breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,7 +214,10 @@ impl Network {
         match tokio::time::timeout(waited, trip).await {
             Err(_) => Err(Unreachable::Timeout { member: to, waited }),
             Ok(None) => Err(Unreachable::Refused { member: to, address: NO_ADDRESS }),
-            Ok(Some(accept)) => Ok(accept),
+            Ok(Some(accept)) => match answering().flatten() {
+                Some(alive) if Arc::ptr_eq(&alive, &accept) => Ok(accept),
+                Some(_) | None => Err(Unreachable::Broken { member: to, reason: RESET.to_owned() }),
+            },
         }
     }
 
@@ -231,12 +236,26 @@ impl Network {
             number
         };
         let (there, back) = (self.carrier(&from, &to), self.carrier(&to, &from));
+        let (dialler_gone, acceptor_gone) = (CancellationToken::new(), CancellationToken::new());
+        let requests = Direction {
+            from: to_carry,
+            to: deliver,
+            end: end.clone(),
+            source_gone: dialler_gone.clone(),
+            target_gone: acceptor_gone.clone(),
+            forth: true,
+        };
+        let answers_direction = Direction {
+            from: answers_to_carry,
+            to: deliver_answer,
+            end,
+            source_gone: acceptor_gone,
+            target_gone: dialler_gone,
+            forth: false,
+        };
         let network = self.clone();
         self.inner.shutdown.spawn_detached(async move {
-            tokio::join!(
-                there.carry(to_carry, deliver, end.clone(), true),
-                back.carry(answers_to_carry, deliver_answer, end.clone(), false),
-            );
+            tokio::join!(there.carry(requests), back.carry(answers_direction));
             network.inner.state.lock().links.remove(&number);
         });
         accept.link(from, Link { sender: answer, receiver });
@@ -277,7 +296,7 @@ impl Network {
                 let _ = reply.send(answer);
             }
         });
-        replied.await.map_err(|_| Unreachable::Broken { member, reason: "connection reset".to_owned() })
+        replied.await.map_err(|_| Unreachable::Broken { member, reason: RESET.to_owned() })
     }
 }
 
@@ -317,3 +336,6 @@ impl Transport for Member {
         Box::pin(self.network.clone().call(self.name.clone(), to.clone(), request, call))
     }
 }
+
+#[cfg(test)]
+pub(in crate::cluster) mod tests;

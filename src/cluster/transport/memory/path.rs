@@ -3,14 +3,12 @@
 use std::{collections::VecDeque, time::Duration};
 
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Mono};
 
 /// Messages that may be under way in one direction of a link; the sender waits beyond them, as TCP makes it wait.
 const WINDOW: usize = 64;
-
-/// How long an end that has been let go of keeps the other direction, for what the other end still has to say.
-const LINGER: Duration = Duration::from_secs(1);
 
 /// What the way from one member to another does to messages.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,70 +61,107 @@ impl Carrier {
     }
 
     /// Takes one direction of a link along until it ends.
-    ///
-    /// * `forth`: whether it is the direction of the dialler, of which messages may come late.
-    pub(super) async fn carry<T>(
-        mut self,
-        mut from: mpsc::Receiver<T>,
-        to: mpsc::Sender<T>,
-        end: watch::Sender<End>,
-        forth: bool,
-    ) {
-        let mut ended = end.subscribe();
+    pub(super) async fn carry<T>(mut self, mut direction: Direction<T>) {
+        let mut ended = direction.end.subscribe();
         let mut broken_path = self.path.clone();
-        let mut under_way: VecDeque<(Mono, T)> = VecDeque::new();
+        // The last thing under way is that there is nothing more.
+        let mut under_way: VecDeque<(Mono, Option<T>)> = VecDeque::new();
         let mut open = true;
-        let late = {
+        let mut unheard = false;
+        let end = {
             let mut broken = std::pin::pin!(broken(&mut broken_path));
             let mut ended = std::pin::pin!(ended.wait_for(|end| *end != End::Open));
+            let mut let_go = std::pin::pin!(direction.source_gone.cancelled());
+            let mut told = false;
             loop {
-                let now = self.clock.now();
-                let due = under_way.front().map(|(at, _)| at.since(now));
-                if !open && due.is_none() {
-                    return;
-                }
+                let due = under_way.front().map(|(at, _)| at.since(self.clock.now()));
                 let cut = self.path.borrow_and_update().cut.is_some();
                 tokio::select! {
                     biased;
                     end = &mut ended => break end.map_or(End::Lost, |end| *end),
                     () = &mut broken => {
-                        end.send_replace(End::Lost);
+                        direction.end.send_replace(End::Lost);
                         return;
                     }
                     _ = self.path.changed() => {}
-                    message = from.recv(), if open && under_way.len() < WINDOW => match message {
-                        Some(message) => {
-                            let arrives = now + self.path.borrow().delay + (self.jitter)();
+                    // What it has sent already still goes.
+                    () = &mut let_go, if !told => {
+                        told = true;
+                        direction.from.close();
+                    }
+                    message = direction.from.recv(), if open && under_way.len() < WINDOW => {
+                        open = message.is_some();
+                        if unheard && !open {
+                            return;
+                        }
+                        if !unheard {
+                            let arrives = self.clock.now() + self.path.borrow().delay + (self.jitter)();
                             let arrives = under_way.back().map_or(arrives, |(last, _)| arrives.max(*last));
                             under_way.push_back((arrives, message));
                         }
-                        None => open = false,
-                    },
-                    place = to.reserve(), if !cut && due == Some(Duration::ZERO) => match (place, under_way.pop_front()) {
-                        (Ok(place), Some((_, message))) => place.send(message),
-                        // The other end has let go: this one's sender fails, and what is under way falls away.
-                        (Ok(_) | Err(_), _) => return,
-                    },
+                    }
+                    place = direction.to.reserve(), if !unheard && !cut && due == Some(Duration::ZERO) => {
+                        match (place, under_way.pop_front()) {
+                            (Ok(place), Some((_, Some(message)))) => place.send(message),
+                            (Ok(_), Some((_, None)) | None) => return,
+                            (Err(_), _) => {}
+                        }
+                    }
                     () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some_and(|due| due > Duration::ZERO) => {}
-                    () = to.closed(), if !cut => return,
-                }
-            }
-        };
-        match late {
-            End::Late(after) if forth => {
-                from.close();
-                while let Ok(message) = from.try_recv() {
-                    under_way.push_back((Mono::ZERO, message));
-                }
-                drop(from);
-                tokio::time::sleep(after).await;
-                for (_, message) in under_way {
-                    if to.send(message).await.is_err() {
-                        return;
+                    // The end over there has let go: what still comes falls away until this one has learned of it.
+                    () = direction.to.closed(), if !unheard => {
+                        direction.target_gone.cancel();
+                        if !open {
+                            return;
+                        }
+                        unheard = true;
+                        under_way.clear();
                     }
                 }
             }
-            End::Open | End::Lost | End::Late(_) => {}
+        };
+        if let End::Late(after) = end {
+            direction.late(under_way, after).await;
+        }
+    }
+}
+
+/// One direction of a link.
+pub(super) struct Direction<T> {
+    /// From the end that sends.
+    pub from: mpsc::Receiver<T>,
+    /// To the end that receives.
+    pub to: mpsc::Sender<T>,
+    /// How the link ends; both directions share it.
+    pub end: watch::Sender<End>,
+    /// The end that sends has let go of the link.
+    pub source_gone: CancellationToken,
+    /// The end that receives has let go of the link.
+    pub target_gone: CancellationToken,
+    /// Whether it is the dialler that sends.
+    pub forth: bool,
+}
+
+impl<T> Direction<T> {
+    /// The end of a direction whose messages come late: the dialler's arrive `after` this time, and until then the acceptor
+    /// speaks to nobody.
+    async fn late(mut self, under_way: VecDeque<(Mono, Option<T>)>, after: Duration) {
+        if !self.forth {
+            drop(self.to);
+            while self.from.recv().await.is_some() {}
+            return;
+        }
+        self.from.close();
+        let mut messages: Vec<T> = under_way.into_iter().filter_map(|(_, message)| message).collect();
+        while let Ok(message) = self.from.try_recv() {
+            messages.push(message);
+        }
+        drop(self.from);
+        tokio::time::sleep(after).await;
+        for message in messages {
+            if self.to.send(message).await.is_err() {
+                return;
+            }
         }
     }
 }
