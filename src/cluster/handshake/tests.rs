@@ -33,10 +33,9 @@ fn everybody(_: &MemberName) -> bool {
 async fn both(dialler: &Identity, to: &str, acceptor: &Identity) -> (Result<(), Error>, Result<MemberName, Error>) {
     let (mut left, mut right) = duplex(4_096);
     let to = name(to);
-    tokio::join!(
-        async move { dial(&mut left, dialler, &to, &BARE).await },
-        async move { accept(&mut right, acceptor, &BARE, everybody).await },
-    )
+    tokio::join!(async move { dial(&mut left, dialler, &to, &BARE).await }, async move {
+        accept(&mut right, acceptor, &BARE, everybody).await
+    },)
 }
 
 /// An opening as `a` would send it to `to`.
@@ -155,10 +154,9 @@ async fn a_recording_cannot_be_played_again() {
 async fn a_proof_holds_within_its_own_tls_session_only() {
     let (mut left, mut right) = duplex(4_096);
     let (own, peer, to) = (a(), b(), name("b:8848"));
-    let (_, accepted) = tokio::join!(
-        dial(&mut left, &own, &to, &[1; 32]),
-        async move { accept(&mut right, &peer, &[2; 32], everybody).await }
-    );
+    let (_, accepted) = tokio::join!(dial(&mut left, &own, &to, &[1; 32]), async move {
+        accept(&mut right, &peer, &[2; 32], everybody).await
+    });
     assert_eq!(accepted, Err(Error::Proof));
 }
 
@@ -167,10 +165,9 @@ async fn names_are_checked_before_anything_is_computed() {
     let (_, unknown) = {
         let (mut left, mut right) = duplex(4_096);
         let (own, peer, to) = (a(), b(), name("b:8848"));
-        tokio::join!(
-            dial(&mut left, &own, &to, &BARE),
-            async move { accept(&mut right, &peer, &BARE, |name| name.as_str() == "c:8848").await }
-        )
+        tokio::join!(dial(&mut left, &own, &to, &BARE), async move {
+            accept(&mut right, &peer, &BARE, |name| name.as_str() == "c:8848").await
+        })
     };
     assert_eq!(unknown, Err(Error::Unknown { name: name("a:8848") }));
     let (dialled, own) = both(&b(), "b:8848", &b()).await;
