@@ -7,7 +7,6 @@
 
 mod auth;
 mod catalogue;
-mod cluster;
 mod error;
 mod layer;
 mod print;
@@ -27,7 +26,6 @@ use self::layer::Layer;
 pub use self::{
     auth::{AuthMode, AuthSettings},
     catalogue::{Entry, all, markdown},
-    cluster::ClusterSettings,
     error::Error,
     layer::Origin,
     server::{GRPC_PORT_OFFSET, PEER_PORT_OFFSET, ServerSettings},
@@ -67,7 +65,7 @@ macro_rules! sections {
 
 sections! {
     server: ServerSettings,
-    cluster: ClusterSettings,
+    cluster: crate::cluster::Settings,
     auth: AuthSettings,
     log: LogSettings,
     registry: crate::registry::Settings,

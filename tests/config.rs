@@ -181,8 +181,18 @@ fn an_open_listener_needs_a_decision() {
 #[test]
 fn what_is_not_available_is_refused() {
     Place::new().fails(2, &["--set", "auth.mode=on"], &["`auth.mode`", "not available in this version"]);
-    let place = Place::new().env("NOMINA_CLUSTER__MEMBERS", "[\"a:1\"]");
-    place.fails(2, &[], &["`cluster.members`", "[\"a:1\"]", "not available in this version"]);
+}
+
+#[test]
+fn a_cluster_without_a_secret_or_without_this_node_does_not_start() {
+    let place = Place::new().env("NOMINA_CLUSTER__MEMBERS", "[\"127.0.0.10:8848\"]");
+    place.fails(2, &[], &["`cluster.advertise`", "127.0.0.1:8848, is not among cluster.members: 127.0.0.10:8848"]);
+    let place = place.env("NOMINA_CLUSTER__ADVERTISE", "127.0.0.10.:8848");
+    place.fails(2, &[], &["`cluster.secret`", "at least 32 bytes"]);
+    let place = place.env("NOMINA_CLUSTER__SECRET", "0123456789abcdef0123456789abcdef");
+    let printed = place.ok(&["config"]);
+    assert!(line(&printed, "members").starts_with("members = [\"127.0.0.10:8848\"]  # environment"), "{printed}");
+    assert!(!printed.contains("0123456789abcdef"));
 }
 
 #[test]

@@ -37,7 +37,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("data_dir", &[]),
     ("listen", &[]),
     ("telemetry", &["setting", "registry", "api"]),
-    ("config", &["setting", "registry", "push", "api", "telemetry"]),
+    ("config", &["setting", "registry", "cluster", "push", "api", "telemetry"]),
     (
         "node",
         &[

@@ -105,13 +105,16 @@ impl EpochFile {
     /// Begins a new incarnation: reads the file in `directory`, and stores the next epoch and a first reserve of stamps.
     /// Without a file this is epoch 1.
     ///
+    /// * `first`: the epoch before the first one, if there is no file. To be drawn at random by a node in earnest: one
+    ///   that has lost its disk must not be taken for the one that it was.
+    ///
     /// # Errors
     /// [`Error`]; nothing may be sent then.
-    pub fn open(directory: &Path) -> Result<Self, Error> {
+    pub fn open(directory: &Path, first: Epoch) -> Result<Self, Error> {
         let path = directory.join(FILE);
         let (stored, floor) = match read(&path) {
             Ok(text) => parse(&text).map_err(|reason| Error::Damaged { path: path.clone(), reason })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (0, 0),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (first.number(), 0),
             Err(source) => return Err(Error::Read { path, source }),
         };
         let mut file = Self { directory: directory.to_owned(), epoch: Epoch(stored), floor, reserved: floor };
@@ -245,7 +248,7 @@ mod tests {
     }
 
     fn open(place: &TempDir) -> EpochFile {
-        EpochFile::open(place.path()).expect("opens")
+        EpochFile::open(place.path(), Epoch::new(0)).expect("opens")
     }
 
     #[test]
@@ -300,7 +303,7 @@ mod tests {
         file.reserve(STAMP_END - 2).expect("the last ones");
         assert_eq!(file.reserved(), STAMP_END);
         assert!(matches!(file.reserve(STAMP_END - 1), Err(Error::Exhausted { what: "stamp", .. })));
-        assert!(matches!(EpochFile::open(place.path()), Err(Error::Exhausted { .. })));
+        assert!(matches!(EpochFile::open(place.path(), Epoch::new(0)), Err(Error::Exhausted { .. })));
     }
 
     #[test]
@@ -310,7 +313,7 @@ mod tests {
         let whole = text(7, 3 * RESERVE);
         for length in 0..whole.len() {
             fs::write(&path, &whole[..length]).expect("written");
-            let error = EpochFile::open(place.path()).expect_err("torn").to_string();
+            let error = EpochFile::open(place.path(), Epoch::new(0)).expect_err("torn").to_string();
             assert!(error.contains(&path.display().to_string()) && error.contains("is damaged"), "{error}");
             assert_eq!(fs::read_to_string(&path).expect("text"), whole[..length]);
         }

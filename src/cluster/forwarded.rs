@@ -138,13 +138,9 @@ impl Forwarded {
     }
 
     async fn adopt(&self, from: &MemberName, adopt: pb::Adopt) -> Result<Outcome, Refusal> {
-        let mut replicas = Vec::new();
-        for records in adopt.services {
-            let service = wire::service_key(records.service)?;
-            for record in records.records {
-                let (key, share) = wire::share(record, OwnerId::SELF)?;
-                replicas.push((service.clone(), Replica::Adopt { key, share }));
-            }
+        let wire::Read { replicas, malformed } = wire::adoptions(adopt.services);
+        if let Some((error, entries)) = malformed {
+            warn!(peer = %from, %error, entries, "a part of what is handed over cannot be read");
         }
         debug!(peer = %from, instances = replicas.len(), "instances are handed over to this node");
         self.registry.apply_surely(Command::Replicate(replicas)).await?;

@@ -5,12 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
-use super::{
-    epoch::Epoch,
-    member::MemberName,
-    ownership::{Eligible, key_hash},
-};
-use crate::registry::{Endpoint, ServiceKey};
+use super::{epoch::Epoch, member::MemberName, ownership::Eligible};
+use crate::registry::{Endpoint, ServiceKey, hash};
 
 /// The cluster as forwarding sees it at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +68,7 @@ impl Routes {
     pub fn first(&self, service: &ServiceKey, endpoint: &Endpoint) -> Hop {
         let Some(view) = &self.0 else { return Hop::Here };
         let view = view.load();
-        let key = key_hash(service, endpoint);
+        let key = hash::endpoint(service, endpoint);
         match view.eligible.owner(key) {
             None => Hop::Here,
             Some(owner) => view.hop(owner).or_else(|| view.line(key).next()).unwrap_or(Hop::Here),
@@ -85,7 +81,7 @@ impl Routes {
     pub fn route(&self, service: &ServiceKey, endpoint: &Endpoint) -> Route {
         let mut hops = SmallVec::new();
         if let Some(view) = &self.0 {
-            hops.extend(view.load().line(key_hash(service, endpoint)).take_while(|hop| *hop != Hop::Here));
+            hops.extend(view.load().line(hash::endpoint(service, endpoint)).take_while(|hop| *hop != Hop::Here));
         }
         hops.push(Hop::Here);
         Route(hops.into_iter())

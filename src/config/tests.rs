@@ -169,9 +169,22 @@ fn bad_values_are_named_with_their_origin_and_what_is_allowed() {
 
 #[test]
 fn what_is_not_built_is_refused_clearly() {
-    let env = [("NOMINA_CLUSTER__MEMBERS", r#"["a:1", "b:1"]"#)];
-    assert_says(&error_of("", &env), &["`cluster.members`", r#"["a:1", "b:1"]"#, "not available in this version"]);
     assert_says(&error_of("[auth]\nmode = 'on'", &[]), &["`auth.mode`", "not available in this version"]);
+}
+
+#[test]
+fn a_cluster_is_configured_whole_or_refused_clearly() {
+    let members = ("NOMINA_CLUSTER__MEMBERS", r#"["a:1", "127.0.0.1:8848"]"#);
+    let secret = ("NOMINA_CLUSTER__SECRET", "0123456789abcdef0123456789abcdef");
+    let loaded = load_with("", &[members, secret], &[]).expect("valid");
+    assert!(loaded.settings.cluster.is_clustered());
+    assert_says(&error_of("", &[members]), &["`cluster.secret`", "default", "at least 32 bytes, and it has 0"]);
+    let error = error_of("[server]\nhttp = '127.0.0.1:7000'", &[members, secret]);
+    assert_says(&error, &["`cluster.advertise`", "127.0.0.1:7000, is not among", "127.0.0.1:8848, a:1"]);
+    let error = error_of("[cluster]\nmembers = ['a:1', 'b c']", &[secret]);
+    assert_says(&error, &["`cluster.members`", "member 'b c'", "test.toml", "a list of at most 256 names"]);
+    let error = error_of("[cluster]\nmembers_dns = '_a._tcp.n'\nmembers_file = 'f'", &[secret]);
+    assert_says(&error, &["`cluster.members_dns`", "cluster.members_file is set too", "only one of"]);
 }
 
 #[test]

@@ -45,9 +45,10 @@ impl Removals {
         }
     }
 
-    /// All that are known.
+    /// All that are known, in the order in which they came.
     pub(super) fn all(&self) -> Vec<(RecordName, Stamp)> {
-        self.stamps.iter().map(|(name, stamp)| (name.clone(), *stamp)).collect()
+        let latest = |(_, name, stamp): &&(Mono, RecordName, Stamp)| self.stamps.get(name) == Some(stamp);
+        self.order.iter().filter(latest).map(|(_, name, stamp)| (name.clone(), *stamp)).collect()
     }
 
     fn forget_oldest(&mut self) {

@@ -90,6 +90,28 @@ pub fn service_key(name: Option<pb::ServiceName>) -> Result<ServiceKey, Malforme
     Ok(LIMITS.service_key(&name.namespace, &name.group, &name.name)?)
 }
 
+/// A service as the place where a page ends.
+#[must_use]
+pub fn cursor(key: &ServiceKey) -> String {
+    format!("{}\n{}\n{}", key.namespace, key.group, key.name)
+}
+
+/// The service at which a page ended; `None` for an empty cursor.
+///
+/// # Errors
+/// [`Malformed`] if it is no cursor.
+pub fn service_at(cursor: &str) -> Result<Option<ServiceKey>, Malformed> {
+    if cursor.is_empty() {
+        return Ok(None);
+    }
+    let mut parts = cursor.split('\n');
+    let (Some(namespace), Some(group), Some(name), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(Malformed::Missing { field: "cursor" });
+    };
+    Ok(Some(LIMITS.service_key(namespace, group, name)?))
+}
+
 /// An instance's name.
 #[must_use]
 pub fn instance_name(key: &InstanceKey) -> pb::InstanceName {
@@ -307,6 +329,17 @@ pub fn replicas(services: Vec<pb::ServiceRecords>, owner: OwnerId, as_of: u64) -
         }
     }
     read
+}
+
+/// Records whose owner this node becomes.
+#[must_use]
+pub fn adoptions(services: Vec<pb::ServiceRecords>) -> Read {
+    let read = replicas(services, OwnerId::SELF, 0);
+    let adopt = |(service, replica)| match replica {
+        Replica::Put { key, share, .. } => Some((service, Replica::Adopt { key, share })),
+        Replica::Absent { .. } | Replica::Removed { .. } | Replica::Adopt { .. } | Replica::Yield { .. } => None,
+    };
+    Read { replicas: read.replicas.into_iter().filter_map(adopt).collect(), malformed: read.malformed }
 }
 
 #[cfg(test)]

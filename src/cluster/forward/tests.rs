@@ -13,7 +13,7 @@ use crate::{
     },
     error::{Classify, Code},
     naming::{self, Held, Naming, Pulse, Registration},
-    registry::{Limits, heartbeat, overlay::OverlayChange, replication::Replication, version::OwnerId},
+    registry::{Limits, hash, heartbeat, overlay::OverlayChange, replication::Replication, version::OwnerId},
 };
 
 const EPOCH: u64 = 7;
@@ -118,7 +118,7 @@ impl Cluster {
     /// The members in the order in which they answer for that port.
     fn line(&self, port: i64) -> Vec<&Node> {
         let names = Eligible::new(self.nodes.iter().map(|node| node.name.clone()));
-        let key = super::super::ownership::key_hash(&service(), &key(port).endpoint);
+        let key = hash::endpoint(&service(), &key(port).endpoint);
         let node = |name: &MemberName| self.nodes.iter().find(|node| node.name == *name).unwrap();
         names.in_line(key).map(node).collect()
     }
@@ -440,7 +440,6 @@ async fn what_cannot_be_read_is_refused() {
         Some(Request::Beats(pb::Beats {
             services: vec![pb::BeatsOfService { service: service(), instances: vec![pb::InstanceName::default()] }],
         })),
-        Some(Request::Adopt(pb::Adopt { services: vec![pb::ServiceRecords::default()] })),
     ];
     for request in broken {
         let response = forwarded.handle(&cluster.nodes[1].name, pb::ForwardRequest { standing: None, request }).await;

@@ -6,8 +6,6 @@
 //! paused time two runs are the same.
 
 mod path;
-#[cfg(test)]
-mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -338,3 +336,6 @@ impl Transport for Member {
         Box::pin(self.network.clone().call(self.name.clone(), to.clone(), request, call))
     }
 }
+
+#[cfg(test)]
+pub(in crate::cluster) mod tests;

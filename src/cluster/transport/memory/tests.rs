@@ -6,10 +6,10 @@ use crate::cluster::transport::Accepted;
 const TICK: Duration = Duration::from_millis(10);
 const CONNECT: Duration = Duration::from_secs(1);
 
-/// Hands on what it is given.
-struct Node {
+/// Hands on the links that it is given.
+pub(in crate::cluster) struct Node {
     links: mpsc::UnboundedSender<(MemberName, Accepted)>,
-    forwards: AtomicU64,
+    pub(in crate::cluster) forwards: AtomicU64,
 }
 
 impl Accept for Node {
@@ -28,7 +28,7 @@ impl Accept for Node {
     }
 }
 
-fn name(text: &str) -> MemberName {
+pub(in crate::cluster) fn name(text: &str) -> MemberName {
     MemberName::parse(text).unwrap()
 }
 
@@ -39,10 +39,13 @@ struct Two {
     b: MemberName,
     dialler: Member,
     acceptor: Arc<Node>,
-    links: mpsc::UnboundedReceiver<(MemberName, Accepted)>,
+    links: Links,
 }
 
-fn node() -> (Arc<Node>, mpsc::UnboundedReceiver<(MemberName, Accepted)>) {
+/// The links that a [`Node`] was given.
+pub(in crate::cluster) type Links = mpsc::UnboundedReceiver<(MemberName, Accepted)>;
+
+pub(in crate::cluster) fn node() -> (Arc<Node>, Links) {
     let (links, accepted) = mpsc::unbounded_channel();
     (Arc::new(Node { links, forwards: AtomicU64::new(0) }), accepted)
 }
@@ -57,12 +60,12 @@ fn two() -> Two {
     Two { network, clock, a, b, dialler, acceptor, links }
 }
 
-fn ping(number: u64) -> pb::LinkRequest {
+pub(in crate::cluster) fn ping(number: u64) -> pb::LinkRequest {
     let ping = pb::Ping { number, standing: None };
     pb::LinkRequest { message: Some(pb::link_request::Message::Ping(ping)) }
 }
 
-fn pong(number: u64) -> pb::LinkResponse {
+pub(in crate::cluster) fn pong(number: u64) -> pb::LinkResponse {
     let pong = pb::Pong { number, standing: None };
     pb::LinkResponse { message: Some(pb::link_response::Message::Pong(pong)) }
 }

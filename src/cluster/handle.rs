@@ -1,0 +1,153 @@
+//! What the rest of the process holds of the cluster.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::watch;
+use tracing::info;
+
+use super::{
+    distro::{compose, distribute, moves, receive, stream},
+    epoch::EpochFile,
+    hub::Hub,
+    life,
+    member::{MemberList, MemberName},
+    settings::Settings,
+    stage::Stage,
+    transport::{Accept, Accepted, BoxFuture, Transport},
+};
+use crate::{
+    clock::Clock,
+    registry::{RegistryHandle, journal::JournalReader},
+    shutdown::Shutdown,
+    wire::{pb::peer as pb, peer as wire},
+};
+
+/// What a cluster node is made of.
+pub struct Parts {
+    /// This node's name.
+    pub me: MemberName,
+    /// All members, this node included, and every change of them.
+    pub members: watch::Receiver<Arc<MemberList>>,
+    /// The settings of the cluster.
+    pub settings: Settings,
+    /// The process's clock.
+    pub clock: Clock,
+    /// The registry.
+    pub registry: RegistryHandle,
+    /// What changes in it.
+    pub journal: JournalReader,
+    /// The way to the other members.
+    pub transport: Arc<dyn Transport>,
+    /// The epochs of this node.
+    pub epoch: EpochFile,
+    /// Whose tasks the cluster's are.
+    pub shutdown: Shutdown,
+}
+
+/// This node's part in the cluster. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Cluster {
+    hub: Arc<Hub>,
+    waiting_for: watch::Sender<Vec<MemberName>>,
+    hurried: watch::Sender<bool>,
+}
+
+impl Cluster {
+    /// Begins to live among the others: dials them, listens to their silence, and joins. [`Cluster::joined`] tells when
+    /// that has come to an end.
+    #[must_use]
+    pub fn start(parts: Parts) -> Self {
+        let Parts { me, mut members, settings, clock, registry, journal, transport, epoch, shutdown } = parts;
+        let list = members.borrow_and_update().clone();
+        info!(name = %me, epoch = epoch.epoch().number(), members = list.len(), "this node is one of several");
+        let hub = Hub::new(me, &list, settings, clock, registry, transport, epoch, shutdown);
+        let cluster =
+            Self { hub: hub.clone(), waiting_for: watch::Sender::new(Vec::new()), hurried: watch::Sender::new(false) };
+        let link = |hub: &Arc<Hub>, list: &MemberList| {
+            for outgoing in hub.follow(list) {
+                hub.spawn(stream::run(hub.clone(), outgoing));
+            }
+        };
+        link(&hub, &list);
+        hub.spawn(distribute(hub.clone(), journal));
+        hub.spawn(life::tick(hub.clone()));
+        hub.spawn(moves::run(hub.clone()));
+        let following = hub.clone();
+        hub.spawn(async move {
+            while members.changed().await.is_ok() {
+                let list = members.borrow_and_update().clone();
+                info!(members = list.len(), "the list of members has changed");
+                link(&following, &list);
+            }
+        });
+        hub.spawn(life::join(hub.clone(), cluster.waiting_for.clone(), cluster.hurried.subscribe()));
+        cluster
+    }
+
+    /// What answers the other members.
+    #[must_use]
+    pub fn door(&self) -> Arc<dyn Accept> {
+        Arc::new(Door { hub: self.hub.clone() })
+    }
+
+    /// Completes when this node serves.
+    pub async fn joined(&self) {
+        let mut stage = self.hub.stage.subscribe();
+        // The sender is held by the hub.
+        let _ = stage.wait_for(|stage| *stage != Stage::Joining).await;
+    }
+
+    /// Whose records this node still waits for before it serves.
+    #[must_use]
+    pub fn waiting_for(&self) -> watch::Receiver<Vec<MemberName>> {
+        self.waiting_for.subscribe()
+    }
+
+    /// Has this node serve with what it has. Does nothing if it serves already.
+    pub fn hurry(&self) {
+        self.hurried.send_replace(true);
+    }
+
+    /// Leaves the others: hands over what this node keeps, tells them the rest, and says goodbye. Returns whether that
+    /// was done within `bound`.
+    pub async fn leave(&self, bound: Duration) -> bool {
+        life::leave(&self.hub, bound).await
+    }
+}
+
+/// What answers the other members.
+struct Door {
+    hub: Arc<Hub>,
+}
+
+impl Accept for Door {
+    fn link(&self, from: MemberName, link: Accepted) {
+        self.hub.spawn(receive::run(self.hub.clone(), from, link));
+    }
+
+    fn forward(&self, from: MemberName, request: pb::ForwardRequest) -> BoxFuture<'static, pb::ForwardResponse> {
+        let hub = self.hub.clone();
+        Box::pin(async move {
+            hub.reported(&from, request.standing);
+            let mut outcome = None;
+            if let Some(pb::forward_request::Request::Adopt(adopt)) = request.request {
+                let read = wire::adoptions(adopt.services);
+                let _ = hub.registry.apply_surely(crate::registry::Command::Replicate(read.replicas)).await;
+                outcome = Some(pb::forward_response::Outcome::Done(pb::Done::default()));
+            }
+            pb::ForwardResponse { standing: Some(hub.standing()), outcome }
+        })
+    }
+
+    fn list_orphans(
+        &self,
+        _from: MemberName,
+        request: pb::ListOrphansRequest,
+    ) -> BoxFuture<'static, pb::ListOrphansResponse> {
+        let hub = self.hub.clone();
+        Box::pin(async move {
+            let cursor = wire::service_at(&request.cursor).unwrap_or_default();
+            compose::orphans(&hub.registry, &hub.gone(), cursor)
+        })
+    }
+}

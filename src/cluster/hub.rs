@@ -1,0 +1,324 @@
+//! What the tasks of the cluster share: who this node is, how the others stand, and what is between them.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+use tracing::{error, info, warn};
+
+use super::{
+    detector::{Detector, Met},
+    distro::{orphans::Orphans, task::Outbox},
+    epoch::{Epoch, EpochFile},
+    member::{MemberList, MemberName},
+    ownership::Eligible,
+    settings::Settings,
+    stage::Stage,
+    transport::Transport,
+};
+use crate::{
+    clock::{Clock, Mono},
+    registry::{
+        RegistryHandle,
+        owners::Incarnation,
+        version::{OwnerId, Stamp},
+    },
+    shutdown::Shutdown,
+    wire::pb::peer as pb,
+};
+
+/// The shared state of one node's part in the cluster.
+pub(super) struct Hub {
+    pub(super) me: MemberName,
+    pub(super) settings: Settings,
+    pub(super) clock: Clock,
+    pub(super) registry: RegistryHandle,
+    pub(super) transport: Arc<dyn Transport>,
+    pub(super) shutdown: Shutdown,
+    pub(super) detector: Mutex<Detector>,
+    pub(super) orphans: Mutex<Orphans>,
+    /// Who may own beat sources. Written by the task that ticks.
+    pub(super) eligible: ArcSwap<Eligible>,
+    pub(super) stage: watch::Sender<Stage>,
+    /// Whether the links are to say goodbye once they have said everything else.
+    pub(super) parting: watch::Sender<bool>,
+    /// Something is to be taken over, handed over or forgotten.
+    pub(super) moving: Notify,
+    /// The owners for whom all that this node keeps has been looked through and handed over. Written by the mover.
+    pub(super) settled: watch::Sender<Option<Arc<Eligible>>>,
+    epoch: Mutex<EpochFile>,
+    outgoing: Mutex<BTreeMap<MemberName, Arc<Outgoing>>>,
+    incoming: Mutex<BTreeMap<MemberName, Incoming>>,
+    sessions: Mutex<u64>,
+}
+
+/// This node's link to one peer, as the other tasks see it.
+pub(super) struct Outgoing {
+    pub(super) peer: MemberName,
+    pub(super) outbox: Mutex<Outbox>,
+    /// There is something new in the outbox.
+    pub(super) filled: Notify,
+    /// The peer has just been heard: it is worth while to dial at once.
+    pub(super) heard: Notify,
+    /// The peer is no longer a member.
+    pub(super) stop: Shutdown,
+    pub(super) state: Mutex<LinkState>,
+}
+
+/// How this node's link to a peer is doing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LinkState {
+    /// Since when it stands.
+    pub(super) since: Option<Mono>,
+    /// The last acknowledgement.
+    pub(super) acknowledged: Option<Mono>,
+    /// Since when something has been waiting to be acknowledged.
+    pub(super) behind_since: Option<Mono>,
+    /// Whether the peer found its copy equal in the last verification, and when.
+    pub(super) agreed: Option<(bool, Mono)>,
+}
+
+/// What a peer tells this node of its records.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Incoming {
+    pub(super) session: u64,
+    pub(super) owner: OwnerId,
+    pub(super) epoch: Epoch,
+    /// Whether everything that it had at the beginning of some link has arrived.
+    pub(super) synced: bool,
+}
+
+impl Hub {
+    #[expect(clippy::too_many_arguments, reason = "made in one place, from all that a node has")]
+    pub(super) fn new(
+        me: MemberName,
+        list: &MemberList,
+        settings: Settings,
+        clock: Clock,
+        registry: RegistryHandle,
+        transport: Arc<dyn Transport>,
+        epoch: EpochFile,
+        shutdown: Shutdown,
+    ) -> Arc<Self> {
+        registry.owners().set_self(Incarnation { name: me.as_str().into(), epoch: epoch.epoch().number() });
+        Arc::new(Self {
+            detector: Mutex::new(Detector::new(me.clone(), list, &settings, clock.now())),
+            orphans: Mutex::new(Orphans::new(settings.grace, settings.isolation_grace)),
+            eligible: ArcSwap::default(),
+            stage: watch::Sender::new(Stage::Joining),
+            parting: watch::Sender::new(false),
+            moving: Notify::new(),
+            settled: watch::Sender::new(None),
+            epoch: Mutex::new(epoch),
+            outgoing: Mutex::default(),
+            incoming: Mutex::default(),
+            sessions: Mutex::new(0),
+            me,
+            settings,
+            clock,
+            registry,
+            transport,
+            shutdown,
+        })
+    }
+
+    pub(super) fn now(&self) -> Mono {
+        self.clock.now()
+    }
+
+    pub(super) fn stage(&self) -> Stage {
+        *self.stage.borrow()
+    }
+
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch.lock().epoch()
+    }
+
+    /// Keeps the stamps of the next life above those of this one. A failure is told and tried again.
+    pub(super) fn reserve_stamps(&self) {
+        let stamp = self.registry.stamp().number();
+        if let Err(error) = self.epoch.lock().reserve(stamp) {
+            error!(%error, "the stamps in use could not be noted");
+        }
+    }
+
+    /// Another member knows a later epoch of this node than its own: it takes one above, and begins its links anew.
+    pub(super) fn outgrow(&self, known: Epoch) {
+        let raised = self.epoch.lock().raise(known);
+        match raised {
+            Ok(epoch) => {
+                info!(epoch = epoch.number(), "the epoch was raised above what others know");
+                let name = self.me.as_str().into();
+                self.registry.owners().set_self(Incarnation { name, epoch: epoch.number() });
+            }
+            Err(error) => error!(%error, "the epoch could not be raised"),
+        }
+    }
+
+    /// Where this node is in its life, for every message that carries it.
+    pub(super) fn standing(&self) -> pb::Standing {
+        let sees = self.detector.lock().sees();
+        pb::Standing {
+            stage: match self.stage() {
+                Stage::Joining => pb::Stage::Joining,
+                Stage::Ready => pb::Stage::Ready,
+                Stage::Draining => pb::Stage::Draining,
+            }
+            .into(),
+            stamp: self.registry.stamp().number(),
+            sees: sees.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// Takes in what `peer` says of itself.
+    pub(super) fn reported(&self, peer: &MemberName, standing: Option<pb::Standing>) {
+        let Some(standing) = standing else { return };
+        self.registry.observe(Stamp::new(standing.stamp));
+        let stage = match standing.stage() {
+            pb::Stage::Unspecified | pb::Stage::Joining => Stage::Joining,
+            pb::Stage::Ready => Stage::Ready,
+            pb::Stage::Draining => Stage::Draining,
+        };
+        let sees = standing.sees.iter().filter_map(|name| MemberName::parse(name).ok()).collect();
+        self.detector.lock().reported(peer, sees, stage);
+    }
+
+    /// `peer` introduced itself. A former incarnation of it is an orphan from now on.
+    ///
+    /// # Errors
+    /// [`Met::Stale`] and [`Met::Stranger`].
+    pub(super) fn met(&self, peer: &MemberName, epoch: Epoch) -> Result<(), Met> {
+        let now = self.now();
+        let met = self.detector.lock().met(peer, epoch, now);
+        match met {
+            Met::First | Met::Same => Ok(()),
+            Met::Restarted { former } => {
+                info!(%peer, former = former.number(), epoch = epoch.number(), "a member has started anew");
+                self.orphaned(peer, former, now);
+                Ok(())
+            }
+            Met::Stale { .. } | Met::Stranger => Err(met),
+        }
+    }
+
+    /// `peer` has said goodbye.
+    pub(super) fn departed(&self, peer: &MemberName, epoch: Epoch) {
+        let departed = self.detector.lock().departed(peer);
+        if departed.is_some() {
+            self.orphaned(peer, epoch, self.now());
+        }
+    }
+
+    /// An incarnation of `peer` is gone since `since`.
+    pub(super) fn orphaned(&self, peer: &MemberName, epoch: Epoch, since: Mono) {
+        let Some(owner) = self.owner(peer, epoch) else { return };
+        if self.orphans.lock().add(owner, since) {
+            self.moving.notify_one();
+        }
+    }
+
+    /// Runs `task` until it ends, or this node does.
+    pub(super) fn spawn(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
+        let draining = self.shutdown.draining();
+        self.shutdown.spawn(async move {
+            tokio::select! {
+                biased;
+                () = draining => {}
+                () = task => {}
+            }
+        });
+    }
+
+    /// The owners that are gone and whose records are still held, with the time that each has left.
+    pub(super) fn gone(&self) -> Vec<(OwnerId, Incarnation, Duration)> {
+        let now = self.now();
+        let orphans = self.orphans.lock();
+        let gone = orphans.iter().filter_map(|owner| {
+            let incarnation = self.registry.owners().incarnation(owner)?;
+            Some((owner, incarnation, orphans.remaining(owner, now)?))
+        });
+        gone.collect()
+    }
+
+    /// The number of an incarnation.
+    pub(super) fn owner(&self, peer: &MemberName, epoch: Epoch) -> Option<OwnerId> {
+        let incarnation = Incarnation { name: peer.as_str().into(), epoch: epoch.number() };
+        let owner = self.registry.owners().number(&incarnation);
+        if owner.is_none() {
+            warn!(%peer, "more incarnations of members are remembered than there is room for");
+        }
+        owner
+    }
+
+    /// The link to `peer`, if it is a member.
+    pub(super) fn outgoing(&self, peer: &MemberName) -> Option<Arc<Outgoing>> {
+        self.outgoing.lock().get(peer).cloned()
+    }
+
+    /// All links to peers.
+    pub(super) fn all_outgoing(&self) -> Vec<Arc<Outgoing>> {
+        self.outgoing.lock().values().cloned().collect()
+    }
+
+    /// Follows a new list of members. Returns those to whom a link is to be made.
+    pub(super) fn follow(&self, list: &MemberList) -> Vec<Arc<Outgoing>> {
+        self.detector.lock().follow(list, self.now());
+        let mut outgoing = self.outgoing.lock();
+        outgoing.retain(|peer, link| {
+            let stays = list.contains(peer);
+            if !stays {
+                link.stop.drain();
+            }
+            stays
+        });
+        let mut new = Vec::new();
+        for peer in list.iter().filter(|peer| **peer != self.me) {
+            if !outgoing.contains_key(peer) {
+                let link = Arc::new(Outgoing {
+                    peer: peer.clone(),
+                    outbox: Mutex::new(Outbox::new(self.settings.merge_window, self.settings.outbox_limit)),
+                    filled: Notify::new(),
+                    heard: Notify::new(),
+                    stop: Shutdown::new(),
+                    state: Mutex::default(),
+                });
+                outgoing.insert(peer.clone(), link.clone());
+                new.push(link);
+            }
+        }
+        new
+    }
+
+    /// A link from `peer` begins: from now on only its messages count. `None` if there is no room for another owner.
+    pub(super) fn begin_session(&self, peer: &MemberName, epoch: Epoch) -> Option<Incoming> {
+        let owner = self.owner(peer, epoch)?;
+        let session = {
+            let mut sessions = self.sessions.lock();
+            *sessions += 1;
+            *sessions
+        };
+        let mut incoming = self.incoming.lock();
+        let synced = incoming.get(peer).is_some_and(|known| known.owner == owner && known.synced);
+        let new = Incoming { session, owner, epoch, synced };
+        incoming.insert(peer.clone(), new);
+        Some(new)
+    }
+
+    /// Whether the link of this session is still the newest of `peer`.
+    pub(super) fn is_current(&self, peer: &MemberName, session: u64) -> bool {
+        self.incoming.lock().get(peer).is_some_and(|incoming| incoming.session == session)
+    }
+
+    /// Everything that `peer` had at the beginning of its link has arrived.
+    pub(super) fn set_synced(&self, peer: &MemberName, session: u64) {
+        if let Some(incoming) = self.incoming.lock().get_mut(peer).filter(|incoming| incoming.session == session) {
+            incoming.synced = true;
+        }
+    }
+
+    /// What is known of the records of `peer`.
+    pub(super) fn incoming(&self, peer: &MemberName) -> Option<Incoming> {
+        self.incoming.lock().get(peer).copied()
+    }
+}
