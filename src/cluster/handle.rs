@@ -118,10 +118,21 @@ impl Cluster {
         self.hurried.send_replace(true);
     }
 
-    /// Leaves the others: hands over what this node keeps, tells them the rest, and says goodbye. Returns whether that
-    /// was done within `bound`.
-    pub async fn leave(&self, bound: Duration) -> bool {
-        life::leave(&self.hub, bound).await
+    /// Begins to leave: this node owns nothing new from now on, and what it keeps for beats goes to the next owners; what
+    /// connections published is kept until they have come back elsewhere. Returns whether all of it went within `bound`.
+    pub async fn hand_over(&self, bound: Duration) -> bool {
+        life::hand_over(&self.hub, bound).await
+    }
+
+    /// Whether this node has begun to leave.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.hub.stage() == Stage::Draining
+    }
+
+    /// Tells the others what they have not been told yet, and says goodbye. Returns whether that was done within `bound`.
+    pub async fn part(&self, bound: Duration) -> bool {
+        life::part(&self.hub, bound).await
     }
 }
 

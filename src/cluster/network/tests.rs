@@ -19,8 +19,10 @@ use super::{
     dial::{Dialer, Resolve},
     handshake::{self, Identity},
     listen::{self, Entrance},
-    member::MemberName,
     tls::{Tls, tests::Authority},
+};
+use crate::cluster::{
+    member::MemberName,
     transport::{
         Accepted, Dialled, Transport, Unreachable,
         memory::tests::{Links, Node, name, node, ping, pong},
@@ -321,6 +323,33 @@ async fn many_callers_share_one_connection() {
         call.await.unwrap();
     }
     assert_eq!(*count.lock(), 1);
+}
+
+/// A machine that was switched off: nothing comes from it any more, not even an end.
+#[tokio::test]
+async fn a_connection_that_went_silent_ends_at_both_ends() {
+    let directory = Directory::default();
+    let a = plain(&directory, "a:1").await;
+    let mut b = plain(&directory, "b:1").await;
+    let switch = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    directory.put("b:1", &[switch.local_addr().unwrap()]);
+    let (off, to) = (Shutdown::new(), b.address);
+    let end = off.clone();
+    a.shutdown.spawn_detached(async move {
+        let (mut left, _) = switch.accept().await.unwrap();
+        let mut right = TcpStream::connect(to).await.unwrap();
+        tokio::select! {
+            _ = tokio::io::copy_bidirectional(&mut left, &mut right) => {}
+            () = end.draining() => std::future::pending().await,
+        }
+    });
+    let (mut dialled, mut accepted) = link(&a, &mut b, "b:1").await;
+    off.drain();
+    let both = async { (dialled.receiver.recv().await, accepted.receiver.recv().await) };
+    let ended = tokio::time::timeout(Duration::from_secs(10), both).await.unwrap();
+    assert_eq!(ended, (None, None));
+    directory.put("b:1", &[to]);
+    works(&a, &mut b, "b:1").await;
 }
 
 #[tokio::test]
