@@ -43,6 +43,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "api",
             "clock",
+            "cluster",
             "config",
             "data_dir",
             "listen",
