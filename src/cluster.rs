@@ -5,6 +5,8 @@
 pub mod detector;
 mod distro;
 pub mod epoch;
+pub mod forward;
+pub mod forwarded;
 mod handle;
 mod hub;
 mod life;
@@ -12,6 +14,7 @@ pub mod member;
 pub mod network;
 pub mod ownership;
 pub mod resolve;
+pub mod routes;
 pub mod settings;
 pub mod source;
 pub mod stage;

@@ -91,7 +91,10 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let push = Push::start(registry.clone(), settings.push.clone(), &shutdown)?;
     let subscribers = push.subscribers().clone();
     let sdk_push = SdkPush::new(registry.clone(), subscribers.clone(), settings.sdk.clone(), shutdown.clone());
-    let naming = Naming::new(registry, settings.limits.clone());
+    let naming = match &cluster {
+        Some(cluster) => Naming::clustered(registry, settings.limits.clone(), cluster.forwarder()).of(cluster.clone()),
+        None => Naming::new(registry, settings.limits.clone()),
+    };
     let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);
     info!(http = local(&http), grpc = local(&grpc), data_dir = %data.path().display(), "node started");
     let name = name(&settings.cluster.advertise, &http);

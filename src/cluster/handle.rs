@@ -8,6 +8,8 @@ use tracing::info;
 use super::{
     distro::{compose, distribute, moves, receive, stream},
     epoch::EpochFile,
+    forward::{self, Forwarder},
+    forwarded::Forwarded,
     hub::Hub,
     life,
     member::{MemberList, MemberName},
@@ -90,6 +92,14 @@ impl Cluster {
         Arc::new(Door { hub: self.hub.clone() })
     }
 
+    /// Begins to send writes to the members that own them.
+    #[must_use]
+    pub fn forwarder(&self) -> Forwarder {
+        let hub = &self.hub;
+        let settings = forward::Settings { timeout: hub.settings.forward_timeout, ..forward::Settings::default() };
+        Forwarder::start(hub.routes.clone(), hub.transport.clone(), hub.registry.clone(), settings, &hub.shutdown)
+    }
+
     /// Completes when this node serves.
     pub async fn joined(&self) {
         let mut stage = self.hub.stage.subscribe();
@@ -126,6 +136,12 @@ impl Cluster {
     }
 }
 
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("me", &self.hub.me).field("stage", &self.hub.stage()).finish_non_exhaustive()
+    }
+}
+
 /// What answers the other members.
 struct Door {
     hub: Arc<Hub>,
@@ -139,14 +155,9 @@ impl Accept for Door {
     fn forward(&self, from: MemberName, request: pb::ForwardRequest) -> BoxFuture<'static, pb::ForwardResponse> {
         let hub = self.hub.clone();
         Box::pin(async move {
-            hub.reported(&from, request.standing);
-            let mut outcome = None;
-            if let Some(pb::forward_request::Request::Adopt(adopt)) = request.request {
-                let read = wire::adoptions(adopt.services);
-                let _ = hub.registry.apply_surely(crate::registry::Command::Replicate(read.replicas)).await;
-                outcome = Some(pb::forward_response::Outcome::Done(pb::Done::default()));
-            }
-            pb::ForwardResponse { standing: Some(hub.standing()), outcome }
+            hub.reported(&from, request.standing.clone());
+            let response = Forwarded::new(hub.registry.clone()).handle(&from, request).await;
+            pb::ForwardResponse { standing: Some(hub.standing()), ..response }
         })
     }
 

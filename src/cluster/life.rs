@@ -13,6 +13,7 @@ use super::{
     hub::Hub,
     member::MemberName,
     ownership::Eligible,
+    routes::View,
     stage::Stage,
 };
 use crate::{
@@ -45,15 +46,18 @@ pub(super) async fn tick(hub: Arc<Hub>) {
 
 fn observe(hub: &Hub) {
     let now = hub.now();
-    let (changes, eligible, majority) = {
+    let (changes, eligible, up, majority) = {
         let mut detector = hub.detector.lock();
         let changes = detector.observe(now);
         let eligible = Eligible::new(detector.eligible(hub.stage()).cloned());
-        (changes, eligible, detector.has_majority())
+        let up = detector.peers().filter(|(_, standing)| *standing == Standing::Up);
+        let up = up.filter_map(|(peer, _)| Some((peer.clone(), detector.epoch(peer)?))).collect();
+        (changes, eligible, up, detector.has_majority())
     };
     for change in changes {
         stands(hub, change, now);
     }
+    hub.routes.publish(View { me: hub.me.clone(), eligible: eligible.clone(), up });
     let moved = **hub.eligible.load() != eligible;
     if moved {
         info!(members = %names(&eligible), "the owners of beat sources change");

@@ -4,7 +4,8 @@ use super::*;
 use crate::{
     clock::Clock,
     registry::{
-        ClusterName, Command, Limits, Publication, RegistryHandle, ServiceCommand, ServiceKey, Settings, Target, Weight,
+        ClusterName, Command, Limits, Publication, RegistryHandle, ServiceCommand, ServiceKey, Settings, Target,
+        Weight,
         instance::ConnectionId,
         journal::{Changes, JournalReader},
         owners::Incarnation,
