@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::{envelope::Message, service_info::ServiceInfo};
-use crate::wire::http_v1::push_string;
+use crate::wire::json::push_string;
 
 /// Beginning of a request of `module` that is to be acknowledged under `id`.
 fn begin(id: u64, module: &str) -> String {

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use super::{envelope::Message, kind::Kind, service_info::ServiceInfo};
-use crate::wire::http_v1::push_string;
+use crate::wire::json::push_string;
 
 /// Codes in `errorCode` that SDKs act on.
 pub mod error_codes {

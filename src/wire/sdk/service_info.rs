@@ -6,11 +6,14 @@ use bytes::Bytes;
 
 use crate::{
     registry::{
-        Instance, Kind, ServiceKey, Snapshot,
+        ServiceKey, Snapshot,
         select::{Query, select},
         snapshot::Form,
     },
-    wire::http_v1::push_string,
+    wire::{
+        host::{Detail, push_host},
+        json::{push_string, truth},
+    },
 };
 
 /// A list beyond this many bytes is written without the fields that no SDK needs: the SDKs of Rust and Python read no
@@ -59,12 +62,12 @@ pub fn has_no_hosts(fragment: &[u8]) -> bool {
 }
 
 fn encode(service: &ServiceKey, snapshot: &Snapshot, query: &Query) -> Bytes {
-    let full = write_all(service, snapshot, query, true);
-    let json = if full.len() > SPARE_BEYOND { write_all(service, snapshot, query, false) } else { full };
+    let full = write_all(service, snapshot, query, Detail::Periods);
+    let json = if full.len() > SPARE_BEYOND { write_all(service, snapshot, query, Detail::Least) } else { full };
     json.into()
 }
 
-fn write_all(service: &ServiceKey, snapshot: &Snapshot, query: &Query, spare: bool) -> String {
+fn write_all(service: &ServiceKey, snapshot: &Snapshot, query: &Query, detail: Detail) -> String {
     let selected = select(snapshot, query);
     let grouped = service.to_string();
     let mut json = String::with_capacity(256 + 340 * selected.instances.len());
@@ -73,7 +76,7 @@ fn write_all(service: &ServiceKey, snapshot: &Snapshot, query: &Query, spare: bo
         if position > 0 {
             json.push(',');
         }
-        host(&mut json, service, &grouped, instance, selected.protected || instance.healthy(), spare);
+        push_host(&mut json, service, &grouped, instance, selected.protected || instance.healthy(), detail);
     }
     json.push_str("],\"name\":");
     push_string(&mut json, service.name.as_str());
@@ -82,49 +85,4 @@ fn write_all(service: &ServiceKey, snapshot: &Snapshot, query: &Query, spare: bo
     json.push_str(",\"checksum\":\"\",\"allIPs\":false,\"allIps\":false,\"valid\":true,\"reachProtectionThreshold\":");
     json.push_str(truth(selected.protected));
     json
-}
-
-/// One instance, with `healthy` as its health; without the fields that can be spared if not `spare`.
-fn host(json: &mut String, service: &ServiceKey, grouped: &str, instance: &Instance, healthy: bool, spare: bool) {
-    json.push_str("{\"instanceId\":");
-    push_string(json, &instance.id(service));
-    json.push_str(",\"ip\":");
-    push_string(json, &instance.address().to_string());
-    // Writing to a String cannot fail. Debug prints a float as JSON wants it: always with a fraction or an exponent.
-    let _ = write!(json, ",\"port\":{},\"weight\":{:?}", instance.port(), instance.weight().value());
-    json.push_str(",\"healthy\":");
-    json.push_str(truth(healthy));
-    json.push_str(",\"enabled\":");
-    json.push_str(truth(instance.enabled()));
-    json.push_str(",\"ephemeral\":");
-    json.push_str(truth(instance.kind() == Kind::Ephemeral));
-    json.push_str(",\"clusterName\":");
-    push_string(json, instance.cluster().as_str());
-    json.push_str(",\"serviceName\":");
-    push_string(json, grouped);
-    json.push_str(",\"metadata\":{");
-    for (position, (key, value)) in instance.metadata().iter().enumerate() {
-        if position > 0 {
-            json.push(',');
-        }
-        push_string(json, key);
-        json.push(':');
-        push_string(json, value);
-    }
-    json.push('}');
-    if spare {
-        let periods = instance.periods();
-        let _ = write!(
-            json,
-            ",\"instanceHeartBeatInterval\":{},\"instanceHeartBeatTimeOut\":{},\"ipDeleteTimeout\":{}",
-            periods.interval.as_millis(),
-            periods.timeout.as_millis(),
-            periods.delete.as_millis()
-        );
-    }
-    json.push('}');
-}
-
-const fn truth(value: bool) -> &'static str {
-    if value { "true" } else { "false" }
 }
