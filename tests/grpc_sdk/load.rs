@@ -137,7 +137,7 @@ async fn load_of_subscribers_of_one_service() {
         let ticks = [server.pid(), std::process::id()].map(cpu_ticks);
         for round in 0..ROUNDS {
             seconds.tick().await;
-            publisher.batch(&service, &(1..=instances - round % 2).collect::<Vec<_>>()).await;
+            publisher.batch(&service, &(1..=instances - (round + 1) % 2).collect::<Vec<_>>()).await;
             let acknowledged = Instant::now();
             wait_until(async || pushes.count(), |count| *count >= all.len()).await;
             delays.extend(pushes.take().into_iter().map(|at| at.saturating_duration_since(acknowledged)));

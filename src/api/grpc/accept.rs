@@ -25,7 +25,7 @@ use super::{
     server::Settings,
     transport::{Numbers, Transport},
 };
-use crate::{api::reply, clock::Clock, shutdown::Shutdown};
+use crate::{api::reply, clock::Clock, quiet::Quiet, shutdown::Shutdown};
 
 /// How long a client may take to make its first request.
 const FIRST_WORD: Duration = Duration::from_secs(30);
@@ -78,6 +78,14 @@ impl Drop for Gone {
     }
 }
 
+/// Why this side ends a connection.
+enum End {
+    /// Nothing was asked on it.
+    Mute,
+    /// No further request is to be taken.
+    Asked,
+}
+
 async fn connection(
     http: http2::Builder<TokioExecutor>,
     router: axum::Router,
@@ -106,19 +114,28 @@ async fn connection(
         MapResponseLayer::new(reply::complete::<axum::body::Body>).layer(router.clone()).oneshot(request.map(Body::new))
     });
     let mut serving = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    let end = async {
+        tokio::select! {
+            () = mute(&begun, &shutdown) => End::Mute,
+            () = ending(&transport, &shutdown) => End::Asked,
+        }
+    };
     let served = tokio::select! {
         served = serving.as_mut() => served,
-        () = mute(&begun, &shutdown) => {
-            debug!(%peer, "a connection was closed on which nothing was asked");
-            return;
-        }
-        () = ending(&transport, &shutdown) => {
-            serving.as_mut().graceful_shutdown();
-            tokio::select! {
-                served = serving.as_mut() => served,
-                () = closed(&transport) => Ok(()),
+        // A busy connection is polled thousands of times for each time that there is something to see here.
+        end = Quiet::new(end) => match end {
+            End::Mute => {
+                debug!(%peer, "a connection was closed on which nothing was asked");
+                return;
             }
-        }
+            End::Asked => {
+                serving.as_mut().graceful_shutdown();
+                tokio::select! {
+                    served = serving.as_mut() => served,
+                    () = closed(&transport) => Ok(()),
+                }
+            }
+        },
     };
     if let Err(error) = served {
         debug!(%peer, %error, "a connection ended early");

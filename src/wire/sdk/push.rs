@@ -40,8 +40,8 @@ pub fn connect_reset(id: u64, connection: &str) -> Message {
 pub fn notify_subscriber(id: u64, info: ServiceInfo) -> Message {
     let mut json = begin(id, "naming");
     json.push_str(",\"serviceInfo\":");
-    let (shared, after) = info.around(&mut json);
-    Message::sharing("NotifySubscriberRequest", &json, shared, &format!("{after}}}"))
+    let shared = info.before(&mut json);
+    Message::sharing("NotifySubscriberRequest", &json, shared)
 }
 
 /// What became of a service that a pattern fits.

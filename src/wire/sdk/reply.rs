@@ -161,8 +161,8 @@ impl Reply {
         match self.extra {
             Extra::Service(Some(info)) => {
                 json.push_str(",\"serviceInfo\":");
-                let (shared, after) = info.around(&mut json);
-                return Message::sharing(kind, &json, shared, &format!("{after}}}"));
+                let shared = info.before(&mut json);
+                return Message::sharing(kind, &json, shared);
             }
             Extra::None | Extra::Service(None) => {}
             Extra::Check(id) => {

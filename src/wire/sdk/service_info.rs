@@ -34,18 +34,20 @@ pub struct ServiceInfo {
 }
 
 impl ServiceInfo {
-    /// Writes what comes before the shared part to `json`; returns the shared part and what comes after it.
-    pub(super) fn around(self, json: &mut String) -> (Bytes, &'static str) {
+    /// Writes what comes before the shared part to `json`, which must be one open object whose last key waits for this
+    /// value; the shared part that is returned ends both.
+    pub(super) fn before(self, json: &mut String) -> Bytes {
         json.push_str("{\"clusters\":");
         push_string(json, &self.clusters);
         // Writing to a String cannot fail.
         let _ = write!(json, ",\"cacheMillis\":{},\"lastRefTime\":{},", self.cache_millis, self.last_ref_time);
-        (self.fragment, "}")
+        self.fragment
     }
 }
 
-/// What all readers of one query share: the hosts and everything that follows from the service. Encoded once for each
-/// snapshot if the query is a plain one.
+/// What all readers of one query share: the hosts and everything that follows from the service, to the end of the body in
+/// which the list stands last, so that nothing follows a large part that is sent by itself. Encoded once for each snapshot
+/// if the query is a plain one.
 #[must_use]
 pub fn fragment(service: &ServiceKey, snapshot: &Snapshot, query: &Query) -> Bytes {
     if snapshot.revision() == 0 || !query.is_plain() {
@@ -84,5 +86,6 @@ fn write_all(service: &ServiceKey, snapshot: &Snapshot, query: &Query, detail: D
     push_string(&mut json, service.group.as_str());
     json.push_str(",\"checksum\":\"\",\"allIPs\":false,\"allIps\":false,\"valid\":true,\"reachProtectionThreshold\":");
     json.push_str(truth(selected.protected));
+    json.push_str("}}");
     json
 }

@@ -33,13 +33,12 @@ impl Encoder for Envelope {
     type Error = Status;
 
     fn encode(&mut self, message: Message, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        let [mut head, shared, tail] = message.framed();
+        let [mut head, shared] = message.framed();
         // The frame is tonic's to write here.
         let head = head.split_off(UNARY_PREFIX.min(head.len()));
-        buffer.reserve(head.len() + shared.len() + tail.len());
-        for part in [head, shared, tail] {
-            buffer.put(part);
-        }
+        buffer.reserve(head.len() + shared.len());
+        buffer.put(head);
+        buffer.put(shared);
         Ok(())
     }
 
