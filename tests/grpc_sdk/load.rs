@@ -9,10 +9,11 @@ use std::{
 
 use nomina::wire::sdk::pb::Payload;
 use serde_json::json;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 
 use super::{
-    client::{Sdk, Stream, ask, channel, go, instance_request, payload, raw_payload, stream, subscribe_request},
+    client::{Sdk, instance_request, payload, subscribe_request},
+    light::Light,
     server::{Server, wait_until},
 };
 
@@ -31,10 +32,10 @@ const EACH: [&str; 3] =
 
 /// When pushes came in.
 #[derive(Default)]
-struct Pushes(Mutex<Vec<Instant>>);
+pub struct Pushes(Mutex<Vec<Instant>>);
 
 impl Pushes {
-    fn note(&self) {
+    pub fn note(&self) {
         self.0.lock().unwrap().push(Instant::now());
     }
 
@@ -47,37 +48,6 @@ impl Pushes {
     }
 }
 
-/// Notes when pushes come, and acknowledges them without looking at the list.
-struct Light {
-    channel: tonic::transport::Channel,
-    out: mpsc::UnboundedSender<Payload>,
-}
-
-impl Light {
-    async fn connect(address: SocketAddr, pushes: Arc<Pushes>) -> Self {
-        let channel = channel(address).await;
-        let set_up = vec![payload("ConnectionSetupRequest", &go())];
-        let Stream { out, mut from } = stream(&channel, set_up).await.unwrap();
-        let back = out.downgrade();
-        tokio::spawn(async move {
-            while let Ok(Some(message)) = from.message().await {
-                let kind = message.metadata.unwrap().r#type;
-                let body = message.body.unwrap().value;
-                let head = String::from_utf8_lossy(&body[..body.len().min(64)]).into_owned();
-                let id = head.split("\"requestId\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or("");
-                if kind == "NotifySubscriberRequest" {
-                    pushes.note();
-                }
-                if let Some(back) = back.upgrade() {
-                    let ack = format!("{{\"resultCode\":200,\"requestId\":\"{id}\"}}").into_bytes();
-                    let _ = back.send(raw_payload(&kind.replace("Request", "Response"), ack));
-                }
-            }
-        });
-        Self { channel, out }
-    }
-}
-
 async fn connect_all(address: SocketAddr, pushes: &Arc<Pushes>, each: impl Fn(usize) -> Vec<Payload>) -> Vec<Light> {
     let gate = Arc::new(Semaphore::new(AT_ONCE));
     let tasks: Vec<_> = (0..connections())
@@ -85,12 +55,7 @@ async fn connect_all(address: SocketAddr, pushes: &Arc<Pushes>, each: impl Fn(us
             let (gate, pushes, requests) = (gate.clone(), pushes.clone(), each(number));
             tokio::spawn(async move {
                 let _turn = gate.acquire_owned().await.unwrap();
-                let light = Light::connect(address, pushes).await;
-                for request in requests {
-                    let (kind, body) = ask(&light.channel, request).await.unwrap();
-                    assert_eq!(body["errorCode"], 0, "{kind} {body}");
-                }
-                light
+                Light::connect(address, pushes, requests).await
             })
         })
         .collect();
@@ -197,7 +162,7 @@ async fn load_of_a_reconnect_storm() {
     let (all, again) = come(&server).await;
     server.signal("-KILL");
     for light in &all {
-        wait_until(async || light.out.is_closed(), |closed| *closed).await;
+        wait_until(async || light.has_ended(), |closed| *closed).await;
     }
     let server = Server::start().await;
     let (_all, after) = come(&server).await;
