@@ -72,6 +72,10 @@ fn resident_mib(process: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
 }
 
+fn open_files(process: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count()
+}
+
 /// Hundredths of a second.
 fn cpu_ticks(process: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
@@ -158,6 +162,11 @@ async fn load_of_a_reconnect_storm() {
     for figure in EACH {
         wait_until(async || shown(&server, figure).await, |left| *left == 0).await;
     }
+    wait_until(async || open_files(server.pid()), |open| *open < 100).await;
+    eprintln!("after all have left: {} MiB", resident_mib(server.pid()));
+    let (all, again) = come(&server).await;
+    drop(all);
+    wait_until(async || open_files(server.pid()), |open| *open < 100).await;
     eprintln!("after all have left: {} MiB", resident_mib(server.pid()));
     let (all, again) = come(&server).await;
     server.signal("-KILL");
