@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashMap,
+    future::{Future, poll_fn},
     net::IpAddr,
     sync::{
         Arc,
@@ -22,6 +23,7 @@ use tower::{Layer, ServiceExt, util::MapResponseLayer};
 use tracing::{debug, warn};
 
 use super::{
+    gather::Gather,
     server::Settings,
     transport::{Numbers, Transport},
 };
@@ -113,7 +115,8 @@ async fn connection(
         request.extensions_mut().insert(info.clone());
         MapResponseLayer::new(reply::complete::<axum::body::Body>).layer(router.clone()).oneshot(request.map(Body::new))
     });
-    let mut serving = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    let stream = Gather::new(stream);
+    let mut serving = std::pin::pin!(http.serve_connection(TokioIo::new(stream.clone()), service));
     let end = async {
         tokio::select! {
             () = mute(&begun, &shutdown) => End::Mute,
@@ -121,7 +124,7 @@ async fn connection(
         }
     };
     let served = tokio::select! {
-        served = serving.as_mut() => served,
+        served = poll_fn(|context| stream.after(serving.as_mut().poll(context), context)) => served,
         // A busy connection is polled thousands of times for each time that there is something to see here.
         end = Quiet::new(end) => match end {
             End::Mute => {
@@ -131,7 +134,7 @@ async fn connection(
             End::Asked => {
                 serving.as_mut().graceful_shutdown();
                 tokio::select! {
-                    served = serving.as_mut() => served,
+                    served = poll_fn(|context| stream.after(serving.as_mut().poll(context), context)) => served,
                     () = closed(&transport) => Ok(()),
                 }
             }
