@@ -13,9 +13,8 @@ final class Settings {
         program.setQosEnable(false);
         program.setRegisterMode(mode);
         RegistryConfig registry = new RegistryConfig("nacos://" + System.getenv("NOMINA_HTTP") + "?namespace=" + namespace);
-        // The server keeps services only: no place for configurations and metadata.
-        registry.setUseAsConfigCenter(false);
-        registry.setUseAsMetadataCenter(false);
+        // As it comes, Dubbo takes the registry for a place of configurations and metadata too. This server refuses those, and
+        // Dubbo does without: it asks the providers themselves.
         return DubboBootstrap.newInstance().application(program).registry(registry);
     }
 
