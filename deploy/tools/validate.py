@@ -149,6 +149,9 @@ def of_parts(objects):
             yield f"server.{key} = {server[key]} is not what the pod offers"
     if server["data_dir"] != mounts.get("data"):
         yield f"server.data_dir = {server['data_dir']} is not mounted"
+    for key in ("tls_cert", "tls_key", "tls_ca"):
+        if key in cluster and cluster[key].rpartition("/")[0] != mounts.get("tls"):
+            yield f"cluster.{key} = {cluster[key]} is not mounted"
     if "mode" not in settings.get("auth", {}):
         yield "auth.mode is not written down"
     if container["args"][-1] != mounts.get("config", "") + "/nomina.toml":

@@ -86,7 +86,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- $port := int .Values.port -}}
 {{- range $name, $section := .Values.settings -}}
 {{- range $key, $_ := $section -}}
-{{- if or (eq $name "server") (and (eq $name "cluster") (or (hasPrefix "members" $key) (has $key (list "advertise" "secret" "join_timeout")))) (and (eq $name "auth") (eq $key "mode")) (eq $name "log") -}}
+{{- if or (eq $name "server") (and (eq $name "cluster") (has $key (list "advertise" "members" "members_file" "members_dns" "secret" "join_timeout" "tls_cert" "tls_key" "tls_ca"))) (and (eq $name "auth") (eq $key "mode")) (eq $name "log") -}}
 {{- fail (printf "settings.%s.%s is set by other values of this chart (see its README)" $name $key) -}}
 {{- end -}}
 {{- end -}}
@@ -108,6 +108,11 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- $_ := set $cluster "members_file" "/etc/nomina/cluster.conf" -}}
 {{- else -}}
 {{- $_ := set $cluster "members_dns" (printf "_http._tcp.%s" (include "nomina.domain" .)) -}}
+{{- end -}}
+{{- if .Values.cluster.tlsSecret -}}
+{{- $_ := set $cluster "tls_cert" "/etc/nomina-tls/tls.crt" -}}
+{{- $_ := set $cluster "tls_key" "/etc/nomina-tls/tls.key" -}}
+{{- $_ := set $cluster "tls_ca" "/etc/nomina-tls/ca.crt" -}}
 {{- end -}}
 {{- $_ := set $settings "cluster" $cluster -}}
 {{- end -}}
