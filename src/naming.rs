@@ -19,6 +19,11 @@ pub use self::{
     pulse::{Held, Pulse},
     query::{Listing, Page, ServiceFilter, ServicePage},
 };
+pub use crate::cluster::{
+    Alone, ClusterView, Roster, Stage,
+    detector::Standing,
+    view::{Agreement, CopyView, LinkView, MemberView, MovedView, OrphanView},
+};
 use crate::registry::{Figures, Limits, RegistryHandle};
 
 /// Access to the use cases. Cheap to clone; all clones see the same registry.
