@@ -12,15 +12,20 @@ mod life;
 pub mod member;
 pub mod ownership;
 pub mod resolve;
+mod roster;
+mod serving;
 pub mod settings;
 pub mod source;
 pub mod stage;
 pub mod transport;
+pub mod view;
 
 pub use self::{
     epoch::Epoch,
     handle::{Cluster, Parts},
     member::{MemberList, MemberName},
+    roster::{Alone, Roster},
     settings::Settings,
     stage::Stage,
+    view::ClusterView,
 };

@@ -21,7 +21,7 @@ use crate::{
     data_dir::{self, DataDir},
     listen,
     machine::Machine,
-    naming::Naming,
+    naming::{Naming, Roster},
     push::{self, Push, sdk::SdkPush},
     readiness::Readiness,
     registry::RegistryHandle,
@@ -66,17 +66,18 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let push = Push::start(registry.clone(), settings.push.clone(), &shutdown)?;
     let subscribers = push.subscribers().clone();
     let sdk_push = SdkPush::new(registry.clone(), subscribers.clone(), settings.sdk.clone(), shutdown.clone());
-    let naming = Naming::new(registry, settings.limits.clone());
+    let naming = Naming::new(registry.clone(), settings.limits.clone());
     let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);
     info!(http = local(&http), grpc = local(&grpc), data_dir = %data.path().display(), "node started");
     let name = name(&settings.cluster.advertise, &http);
     let mut metrics = prometheus_client::registry::Registry::default();
-    let requests = api::http::metrics::register(&mut metrics, naming.clone(), push.clone());
+    let roster = Roster::alone(&name, registry, readiness.clone());
+    let requests = api::http::metrics::register(&mut metrics, naming.clone(), push.clone(), roster.clone());
     let native = NativeApi::new(
         naming.clone(),
         subscribers,
         settings.grpc.clone(),
-        NodeFacts { name: name.clone(), readiness: readiness.clone(), brake: settings.registry.brake(), clock },
+        NodeFacts { roster: roster.clone(), readiness: readiness.clone(), brake: settings.registry.brake(), clock },
         shutdown.clone(),
     );
     let routes = native.add_to(Routes::default());
@@ -89,7 +90,7 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
         naming,
         push,
         readiness,
-        name: name.into(),
+        roster,
         settings: settings.http.clone(),
         machine: Machine::default(),
         log: Box::new(log),
