@@ -5,14 +5,17 @@
 pub mod detector;
 mod distro;
 pub mod epoch;
+pub mod forward;
+pub mod forwarded;
 mod handle;
-pub mod handshake;
 mod hub;
 mod life;
 pub mod member;
+pub mod network;
 pub mod ownership;
 pub mod resolve;
 mod roster;
+pub mod routes;
 mod serving;
 pub mod settings;
 pub mod source;

@@ -52,7 +52,7 @@ pub struct MemberView {
     pub name: String,
     /// Whether it is the node that sees.
     pub own: bool,
-    /// Where its peer port was reached last.
+    /// Where its peer port was reached, if the last attempt to reach it succeeded.
     pub address: Option<SocketAddr>,
     /// How it stands.
     pub standing: Standing,

@@ -78,6 +78,42 @@ async fn reflection_describes_every_service_in_both_versions() {
     }
 }
 
+/// What members say to each other is for the peer port, where they have to prove themselves.
+#[tokio::test]
+async fn the_service_of_members_is_neither_served_nor_described_on_the_client_port() {
+    use pb::peer::{ForwardRequest, ListOrphansRequest, peer_service_client::PeerServiceClient};
+    use v1::{
+        server_reflection_client::ServerReflectionClient, server_reflection_request::MessageRequest,
+        server_reflection_response::MessageResponse,
+    };
+    let native = Native::start().await;
+    let mut peer = PeerServiceClient::new(native.channel.clone());
+    let link = peer.link(tokio_stream::empty()).await.map(|_| ());
+    let forward = peer.forward(ForwardRequest::default()).await.map(|_| ());
+    let orphans = peer.list_orphans(ListOrphansRequest::default()).await.map(|_| ());
+    for answer in [link, forward, orphans] {
+        assert_eq!(answer.unwrap_err().code(), Code::Unimplemented);
+    }
+    let ask = |request| v1::ServerReflectionRequest { host: String::new(), message_request: Some(request) };
+    let requests = tokio_stream::iter([
+        ask(MessageRequest::ListServices(String::new())),
+        ask(MessageRequest::FileContainingSymbol("nomina.peer.v1.PeerService".into())),
+        ask(MessageRequest::FileByFilename("nomina/peer/v1/peer.proto".into())),
+    ]);
+    let mut client = ServerReflectionClient::new(native.channel.clone());
+    let mut answers = client.server_reflection_info(requests).await.unwrap().into_inner();
+    let list = answers.message().await.unwrap().unwrap().message_response;
+    let Some(MessageResponse::ListServicesResponse(list)) = list else { panic!("no list: {list:?}") };
+    assert!(list.service.iter().all(|service| !service.name.contains("peer")), "{list:?}");
+    while let Some(answer) = answers.next().await {
+        match answer.map(|answer| answer.message_response) {
+            Ok(Some(MessageResponse::ErrorResponse(_))) => {}
+            Err(status) => assert_eq!(status.code(), Code::NotFound),
+            Ok(other) => panic!("described: {other:?}"),
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_ends_every_open_stream_and_the_process() {
     let mut native = Native::start().await;

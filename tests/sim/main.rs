@@ -16,7 +16,7 @@ use world::World;
 
 #[tokio::test(start_paused = true)]
 async fn what_is_registered_at_one_node_is_listed_by_all() {
-    let mut world = World::new(3).await;
+    let world = World::new(3).await;
     world.register("a", "10.0.0.1", 80).await;
     world.until("all list it", |world| world.everywhere(&["10.0.0.1:80"])).await;
     world.deregister("a", "10.0.0.1", 80).await;

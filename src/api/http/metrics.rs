@@ -40,8 +40,8 @@ pub type Requests = Family<RequestLabels, Counter>;
 /// requests are read when they are scraped.
 pub fn register(registry: &mut Registry, naming: Naming, push: Push, roster: Roster) -> Requests {
     let requests = Requests::default();
+    registry.register_collector(Box::new(cluster::Figures { roster, naming: naming.clone() }));
     registry.register_collector(Box::new(Figures { naming, push }));
-    registry.register_collector(Box::new(cluster::Figures(roster)));
     registry.register("nomina_http_requests", "HTTP requests that were answered", requests.clone());
     requests
 }

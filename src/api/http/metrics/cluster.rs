@@ -6,19 +6,23 @@ use std::{fmt, time::Duration};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder},
-    metrics::{MetricType, gauge::ConstGauge},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
 use super::{counter, gauge, labelled, size};
-use crate::naming::{ClusterView, LinkView, MemberView, MovedView, Roster, Stage, Standing};
+use crate::naming::{ClusterView, Forwarding, LinkView, MemberView, MovedView, Naming, Roster, Stage, Standing};
 
 /// The figures of the cluster. All are read when they are scraped.
 #[derive(Debug)]
-pub(super) struct Figures(pub(super) Roster);
+pub(super) struct Figures {
+    pub(super) roster: Roster,
+    pub(super) naming: Naming,
+}
 
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        encode(&self.0.view(), &mut encoder)
+        encode(&self.roster.view(), &mut encoder)?;
+        forwards(self.naming.forwarding().unwrap_or_default(), &mut encoder)
     }
 }
 
@@ -40,6 +44,16 @@ fn encode(view: &ClusterView, encoder: &mut DescriptorEncoder<'_>) -> fmt::Resul
         counter(encoder, &format!("nomina_cluster_{name}"), help, value)?;
     }
     Ok(())
+}
+
+fn forwards(figures: Forwarding, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let (name, help) = ("nomina_cluster_forwards", "Writes and beats for other members, by what came of them");
+    let mut outcomes = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (outcome, value) in [("answered", figures.answered), ("failed", figures.failed), ("batched", figures.batched)] {
+        ConstCounter::new(value).encode(outcomes.encode_family(&[("outcome", outcome)])?)?;
+    }
+    let help = "Beats that wait to be told to their owners";
+    gauge(encoder, "nomina_cluster_forwards_waiting", help, figures.waiting)
 }
 
 /// This node itself.
@@ -109,8 +123,7 @@ fn links(view: &ClusterView, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result
     let name = "nomina_cluster_batches_acknowledged";
     let mut batches = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for (member, link) in linked(view) {
-        let value = prometheus_client::metrics::counter::ConstCounter::new(link.batches);
-        value.encode(batches.encode_family(&[("member", member)])?)?;
+        ConstCounter::new(link.batches).encode(batches.encode_family(&[("member", member)])?)?;
     }
     Ok(())
 }

@@ -14,16 +14,13 @@
 //! value that only the two ends of that TLS session know goes into the proofs too, so that they cannot be relayed. On a
 //! bare connection whoever sits on the path can take it over afterwards: that is what TLS is for.
 
-#[cfg(test)]
-mod tests;
-
 use std::{fmt, io, time::Duration};
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::member::MemberName;
+use crate::cluster::member::MemberName;
 use crate::setting::Secret;
 
 /// How long the whole of it may take. Four frames take two round trips; a member that needs longer serves nobody.
@@ -84,6 +81,9 @@ pub enum Error {
         /// The name.
         name: MemberName,
     },
+    /// This node has been taken out of the member list of the other end since.
+    #[error("it has taken this node out of its member list")]
+    Expelled,
     /// The other end goes by this node's name.
     #[error("it goes by the name of this node")]
     Own,
@@ -324,3 +324,6 @@ fn failed(error: &io::Error) -> Error {
         kind => Error::Io { kind },
     }
 }
+
+#[cfg(test)]
+mod tests;
