@@ -22,6 +22,7 @@ use crate::{
     clock::{Clock, Mono},
     registry::{
         RegistryHandle,
+        lease::Freeze,
         owners::Incarnation,
         version::{OwnerId, Stamp},
     },
@@ -88,8 +89,12 @@ pub(super) struct Incoming {
     pub(super) session: u64,
     pub(super) owner: OwnerId,
     pub(super) epoch: Epoch,
+    /// When the link began.
+    pub(super) begun: Mono,
     /// Whether everything that it had at the beginning of some link has arrived.
     pub(super) synced: bool,
+    /// When everything that it had was last found to be here.
+    pub(super) agreed: Option<Mono>,
 }
 
 impl Hub {
@@ -305,7 +310,7 @@ impl Hub {
         };
         let mut incoming = self.incoming.lock();
         let synced = incoming.get(peer).is_some_and(|known| known.owner == owner && known.synced);
-        let new = Incoming { session, owner, epoch, synced };
+        let new = Incoming { session, owner, epoch, begun: self.now(), synced, agreed: None };
         incoming.insert(peer.clone(), new);
         Some(new)
     }
@@ -317,9 +322,31 @@ impl Hub {
 
     /// Everything that `peer` had at the beginning of its link has arrived.
     pub(super) fn set_synced(&self, peer: &MemberName, session: u64) {
+        let now = self.now();
         if let Some(incoming) = self.incoming.lock().get_mut(peer).filter(|incoming| incoming.session == session) {
             incoming.synced = true;
+            incoming.agreed = Some(now);
         }
+    }
+
+    /// Whether this node knows what the others do, as far as it can: not after it was frozen, until they have told it
+    /// what happened meanwhile, or `down_after` is over.
+    pub(super) fn has_caught_up(&self) -> bool {
+        let now = self.now();
+        let detector = self.detector.lock();
+        let bound = self.settings.down_after;
+        let Some(Freeze { from, thaw }) = detector.last_freeze(now).filter(|freeze| now.since(freeze.thaw) < bound)
+        else {
+            return true;
+        };
+        // What came in on a link that its sender may have given up meanwhile is old.
+        let given_up = thaw.since(from) >= bound / 2;
+        let incoming = self.incoming.lock();
+        let mut there = detector.peers().filter(|(_, standing)| !standing.is_down()).map(|(peer, _)| peer);
+        there.all(|peer| {
+            let link = incoming.get(peer);
+            link.is_some_and(|link| link.agreed >= Some(thaw) && (!given_up || link.begun >= thaw))
+        })
     }
 
     /// What is known of the records of `peer`.
