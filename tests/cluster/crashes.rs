@@ -80,6 +80,31 @@ fn a_node_that_was_frozen_for_20_s_removes_nobody_and_nobody_is_missed_elsewhere
     assert_eq!(cluster.await_equal(SOON, &["held"])["held"], fleet.ports);
 }
 
+#[test]
+fn one_node_of_three_keeps_what_all_had() {
+    let mut cluster = Cluster::start();
+    let publishers = Publishers::start(&cluster.https(), "beaten", 60);
+    let fleet = Fleet::start(&cluster.grpcs(), &["held"], 1_001, 12);
+    cluster.await_ports(SOON, "beaten", &publishers.ports);
+    cluster.await_ports(SOON, "held", &fleet.ports);
+    let expected = [("beaten", &publishers.ports[..]), ("held", &fleet.ports[..])];
+    let witness = Witness::start(&cluster.https(), &expected);
+    cluster.kill(0);
+    cluster.kill(1);
+    fleet.await_registered();
+    thread::sleep(DEAD + GRACE);
+    for node in [0, 1] {
+        cluster.restart(node);
+    }
+    cluster.await_all_ready();
+    let ports = cluster.await_equal(SOON, &["beaten", "held"]);
+    assert_eq!((&ports["beaten"], &ports["held"]), (&publishers.ports, &fleet.ports));
+    thread::sleep(GRACE);
+    witness.stop();
+    publishers.stop();
+    fleet.assert_no_empty_push();
+}
+
 /// Row 49, with all nodes gone at once: only the clients know what there was.
 #[test]
 fn all_nodes_started_anew_at_once_have_everything_again() {

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -44,6 +44,7 @@ struct State {
 
 #[derive(Debug)]
 struct Shared {
+    from: Option<IpAddr>,
     nodes: Vec<SocketAddr>,
     services: Vec<String>,
     began: Instant,
@@ -64,8 +65,15 @@ impl Fleet {
     /// Starts `count` programs, spread over the nodes, and waits until each has registered.
     #[track_caller]
     pub fn start(nodes: &[SocketAddr], services: &[&str], first: u64, count: usize) -> Self {
+        Self::start_from(None, nodes, services, first, count)
+    }
+
+    /// The same, from an address of this host.
+    #[track_caller]
+    pub fn start_from(from: Option<IpAddr>, nodes: &[SocketAddr], services: &[&str], first: u64, count: usize) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let shared = Arc::new(Shared {
+            from,
             nodes: nodes.to_vec(),
             services: services.iter().map(|service| (*service).to_owned()).collect(),
             began: Instant::now(),
@@ -171,7 +179,7 @@ async fn live(shared: Arc<Shared>, client: usize, port: u64) {
     loop {
         // What takes longer than a real SDK would wait, or fails, is tried at the next node.
         let node = shared.nodes[turn % shared.nodes.len()];
-        let Some(new) = tokio::time::timeout(PATIENCE, connect(node)).await.ok().flatten() else {
+        let Some(new) = tokio::time::timeout(PATIENCE, connect(shared.from, node)).await.ok().flatten() else {
             turn += 1;
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
@@ -197,8 +205,8 @@ async fn live(shared: Arc<Shared>, client: usize, port: u64) {
     }
 }
 
-async fn connect(node: SocketAddr) -> Option<Connection> {
-    let channel = Endpoint::from_shared(format!("http://{node}")).unwrap().connect().await.ok()?;
+async fn connect(from: Option<IpAddr>, node: SocketAddr) -> Option<Connection> {
+    let channel = Endpoint::from_shared(format!("http://{node}")).unwrap().local_address(from).connect().await.ok()?;
     let stream = stream(&channel, vec![payload("ConnectionSetupRequest", &client::go())]).await.ok()?;
     // Asked until the connection is known, as SDKs do.
     for _ in 0..20 {

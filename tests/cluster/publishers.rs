@@ -108,20 +108,26 @@ impl Publishers {
     /// Registers `count` instances in `service`, each anywhere, and begins to beat for them.
     #[track_caller]
     pub fn start(nodes: &[SocketAddr], service: &str, count: u16) -> Self {
+        Self::with(PERIODS, nodes, service, count)
+    }
+
+    /// The same, with other periods.
+    #[track_caller]
+    pub fn with(lease: (u64, u64, u64), nodes: &[SocketAddr], service: &str, count: u16) -> Self {
         const THREADS: u16 = 4;
         let stop = Arc::new(AtomicBool::new(false));
         let beats = Arc::new(AtomicU64::new(0));
         let failures = Arc::<Mutex<Vec<String>>>::default();
         let mut caller = Caller::new(nodes, 7);
         for port in 1..=count {
-            caller.anywhere(|node| registration(node, service, port)).unwrap();
+            caller.anywhere(|node| registration(node, service, port, lease)).unwrap();
         }
         let thread = |number: u16| {
             let mut caller = Caller::new(nodes, u64::from(number) + 1);
             let (stop, beats, failures) = (stop.clone(), beats.clone(), failures.clone());
             let service = service.to_owned();
             thread::spawn(move || {
-                let period = Duration::from_millis(PERIODS.0);
+                let period = Duration::from_millis(lease.0);
                 let mut next = Instant::now();
                 let began = Instant::now();
                 while !stop.load(Ordering::Relaxed) {
@@ -134,7 +140,7 @@ impl Publishers {
                             }
                             Ok(answer) => {
                                 failures.lock().push(format!("{at:?}: {port} is not known: {}", answer.text()));
-                                let _ = caller.anywhere(|node| registration(node, &service, port));
+                                let _ = caller.anywhere(|node| registration(node, &service, port, lease));
                             }
                             Err(said) => failures.lock().push(format!("{at:?}: {port} found nobody: {said:?}")),
                         }
@@ -193,8 +199,8 @@ fn of(node: SocketAddr, method: &str, path: &str, service: &str, port: u16) -> C
     call.params(&[("serviceName", service), ("ip", "10.0.0.1"), ("port", &port.to_string())])
 }
 
-fn registration(node: SocketAddr, service: &str, port: u16) -> Call {
-    let (interval, timeout, delete) = PERIODS;
+fn registration(node: SocketAddr, service: &str, port: u16, lease: (u64, u64, u64)) -> Call {
+    let (interval, timeout, delete) = lease;
     of(node, "POST", "", service, port).param("metadata", &periods(interval, timeout, delete))
 }
 

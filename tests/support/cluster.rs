@@ -223,6 +223,12 @@ impl Cluster {
     #[track_caller]
     pub fn stop(&mut self, node: usize) {
         self.node(node).signal(Signal::TERM);
+        self.ended_well(node);
+    }
+
+    /// Waits until a node that was told to stop has.
+    #[track_caller]
+    pub fn ended_well(&mut self, node: usize) {
         let status = self.ended(node);
         assert_eq!(status.code(), Some(0), "node {node}");
     }
