@@ -14,12 +14,15 @@ use super::{
     hub::Hub,
     life,
     member::{MemberList, MemberName},
+    serving,
     settings::Settings,
     stage::Stage,
     transport::{Accept, Accepted, BoxFuture, Transport},
+    view::{self, ClusterView},
 };
 use crate::{
     clock::Clock,
+    readiness::Readiness,
     registry::{RegistryHandle, journal::JournalReader},
     shutdown::Shutdown,
     wire::{pb::peer as pb, peer as wire},
@@ -114,9 +117,44 @@ impl Cluster {
         self.waiting_for.subscribe()
     }
 
-    /// Has this node serve with what it has. Does nothing if it serves already.
-    pub fn hurry(&self) {
+    /// Has this node serve with what it has, and returns whose records it was waiting for. Does nothing if it serves
+    /// already.
+    #[expect(clippy::must_use_candidate, reason = "it is called for what it does")]
+    pub fn hurry(&self) -> Vec<MemberName> {
+        let waiting_for = self.waiting_for.borrow().clone();
         self.hurried.send_replace(true);
+        waiting_for
+    }
+
+    /// This node's name.
+    #[must_use]
+    pub fn name(&self) -> &MemberName {
+        &self.hub.me
+    }
+
+    /// How the members stand, as this node sees it.
+    #[must_use]
+    pub fn view(&self) -> ClusterView {
+        view::view(&self.hub, &self.waiting_for.borrow())
+    }
+
+    /// Who owns the beat source with this [`hash::endpoint`](crate::registry::hash::endpoint); `None` while nobody may.
+    #[must_use]
+    pub fn owner(&self, key: u64) -> Option<MemberName> {
+        self.hub.eligible.load().owner(key).cloned()
+    }
+
+    /// Whether this node serves, and if not, why.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        let listed = self.hub.detector.lock().is_listed();
+        serving::readiness(&self.hub.me, self.hub.stage(), listed, &self.waiting_for.borrow())
+    }
+
+    /// Keeps `ready` up with [`Cluster::readiness`] from now on, until this node drains. What the node itself says of its
+    /// drain stays.
+    pub fn keep_ready(&self, ready: watch::Sender<Readiness>) {
+        self.hub.spawn(serving::keep(self.hub.clone(), self.waiting_for.subscribe(), ready));
     }
 
     /// Begins to leave: this node owns nothing new from now on, and what it keeps for beats goes to the next owners; what

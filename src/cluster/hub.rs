@@ -1,6 +1,10 @@
 //! What the tasks of the cluster share: who this node is, how the others stand, and what is between them.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -51,6 +55,10 @@ pub(super) struct Hub {
     pub(super) moving: Notify,
     /// The owners for whom all that this node keeps has been looked through and handed over. Written by the mover.
     pub(super) settled: watch::Sender<Option<Arc<Eligible>>>,
+    /// How much each eligible member owns, for the set that it was counted for. Written by who asks first.
+    pub(super) shares: Mutex<(Eligible, BTreeMap<MemberName, f64>)>,
+    /// Counted by the mover.
+    pub(super) moved: Moved,
     epoch: Mutex<EpochFile>,
     outgoing: Mutex<BTreeMap<MemberName, Arc<Outgoing>>>,
     incoming: Mutex<BTreeMap<MemberName, Incoming>>,
@@ -75,10 +83,8 @@ pub(super) struct Outgoing {
 pub(super) struct LinkState {
     /// Since when it stands.
     pub(super) since: Option<Mono>,
-    /// The last acknowledgement.
-    pub(super) acknowledged: Option<Mono>,
-    /// Since when something has been waiting to be acknowledged.
-    pub(super) behind_since: Option<Mono>,
+    /// Batches that the peer has acknowledged, on this link and those before.
+    pub(super) batches: u64,
     /// Whether the peer found its copy equal in the last verification, and when.
     pub(super) agreed: Option<(bool, Mono)>,
 }
@@ -93,8 +99,19 @@ pub(super) struct Incoming {
     pub(super) begun: Mono,
     /// Whether everything that it had at the beginning of some link has arrived.
     pub(super) synced: bool,
-    /// When everything that it had was last found to be here.
-    pub(super) agreed: Option<Mono>,
+    /// Whether the copy of its records was equal to them in the last verification, and when.
+    pub(super) agreed: Option<(bool, Mono)>,
+}
+
+/// What has moved between owners since the start.
+#[derive(Debug, Default)]
+pub(super) struct Moved {
+    /// Beat-kept records taken over from members that are gone.
+    pub(super) taken_over: AtomicU64,
+    /// Beat-kept records handed to their new owner.
+    pub(super) handed_over: AtomicU64,
+    /// Records of members that were gone for too long.
+    pub(super) forgotten: AtomicU64,
 }
 
 impl Hub {
@@ -119,6 +136,8 @@ impl Hub {
             parting: watch::Sender::new(false),
             moving: Notify::new(),
             settled: watch::Sender::new(None),
+            shares: Mutex::default(),
+            moved: Moved::default(),
             epoch: Mutex::new(epoch),
             outgoing: Mutex::default(),
             incoming: Mutex::default(),
@@ -202,13 +221,33 @@ impl Hub {
         let now = self.now();
         let met = self.detector.lock().met(peer, epoch, now);
         match met {
-            Met::First | Met::Same => Ok(()),
+            Met::First | Met::Same => {
+                if let Some(owner) = self.registry.owners().find(peer.as_str(), epoch.number()) {
+                    self.orphans.lock().remove(owner);
+                }
+                Ok(())
+            }
             Met::Restarted { former } => {
                 info!(%peer, former = former.number(), epoch = epoch.number(), "a member has started anew");
                 self.orphaned(peer, former, now);
                 Ok(())
             }
             Met::Stale { .. } | Met::Stranger => Err(met),
+        }
+    }
+
+    /// Finds owners that nobody answers for any more and makes orphans of them: of a member that was taken off the list, or
+    /// of one that was gone when the last word of it came.
+    pub(super) fn find_orphans(&self, now: Mono) {
+        for (owner, Incarnation { name, epoch }) in self.registry.owners().others() {
+            let lives = MemberName::parse(&name).is_ok_and(|name| {
+                let detector = self.detector.lock();
+                let there = detector.standing(&name).is_some_and(|standing| !standing.is_gone());
+                there && detector.epoch(&name).is_some_and(|known| known.number() == epoch)
+            });
+            if !lives && self.orphans.lock().add(owner, now) {
+                self.moving.notify_one();
+            }
         }
     }
 
@@ -309,8 +348,9 @@ impl Hub {
             *sessions
         };
         let mut incoming = self.incoming.lock();
-        let synced = incoming.get(peer).is_some_and(|known| known.owner == owner && known.synced);
-        let new = Incoming { session, owner, epoch, begun: self.now(), synced, agreed: None };
+        let known = incoming.get(peer).filter(|known| known.owner == owner);
+        let (synced, agreed) = known.map_or((false, None), |known| (known.synced, known.agreed));
+        let new = Incoming { session, owner, epoch, begun: self.now(), synced, agreed };
         incoming.insert(peer.clone(), new);
         Some(new)
     }
@@ -322,10 +362,8 @@ impl Hub {
 
     /// Everything that `peer` had at the beginning of its link has arrived.
     pub(super) fn set_synced(&self, peer: &MemberName, session: u64) {
-        let now = self.now();
         if let Some(incoming) = self.incoming.lock().get_mut(peer).filter(|incoming| incoming.session == session) {
             incoming.synced = true;
-            incoming.agreed = Some(now);
         }
     }
 
@@ -345,8 +383,19 @@ impl Hub {
         let mut there = detector.peers().filter(|(_, standing)| !standing.is_down()).map(|(peer, _)| peer);
         there.all(|peer| {
             let link = incoming.get(peer);
-            link.is_some_and(|link| link.agreed >= Some(thaw) && (!given_up || link.begun >= thaw))
+            link.is_some_and(|link| {
+                let equal = link.agreed.is_some_and(|(equal, at)| equal && at >= thaw);
+                equal && (!given_up || link.begun >= thaw)
+            })
         })
+    }
+
+    /// `peer` has compared its records with the copy of them here.
+    pub(super) fn compared(&self, peer: &MemberName, session: u64, equal: bool) {
+        let now = self.now();
+        if let Some(incoming) = self.incoming.lock().get_mut(peer).filter(|incoming| incoming.session == session) {
+            incoming.agreed = Some((equal, now));
+        }
     }
 
     /// What is known of the records of `peer`.

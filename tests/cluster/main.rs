@@ -7,6 +7,7 @@
 #![allow(clippy::print_stderr, reason = "the test harness shows it with the test that failed")]
 
 mod basics;
+mod churn;
 #[allow(dead_code, reason = "another test program uses the rest")]
 #[path = "../grpc_sdk/client.rs"]
 mod client;

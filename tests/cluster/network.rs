@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    churn::Churn,
     fleet::Fleet,
     namespaces::{Network, http, inside, run},
     publishers::Publishers,
@@ -46,6 +47,7 @@ fn links_that_are_cut_cost_no_instance_and_heal() {
         let fleet = Fleet::start(&cluster.grpcs(), &["held"], 1_001, 9);
         cluster.await_ports(SOON, "beaten", &publishers.ports);
         cluster.await_ports(SOON, "held", &fleet.ports);
+        let churn = Churn::start(&cluster.https()[..1], "churned", 60);
         let begun = fleet.now();
         let expected = [("beaten", &publishers.ports[..]), ("held", &fleet.ports[..])];
         let witness = Witness::start(&cluster.https(), &expected);
@@ -69,6 +71,10 @@ fn links_that_are_cut_cost_no_instance_and_heal() {
         fleet.await_registered();
         healed(&cluster, "a pair was cut and the third restarted");
         cluster.await_ports(SOON, "news", &[1]);
+
+        let (churned, changes) = churn.stop();
+        eprintln!("{changes} registrations and removals meanwhile");
+        cluster.await_ports(HEALED, "churned", &churned);
 
         network.drop_way(1, 2);
         thread::sleep(DEAD + Duration::from_secs(1));

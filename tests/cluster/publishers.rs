@@ -47,13 +47,18 @@ impl Caller {
         Self { patience: SOON, ..Self::new(nodes, 1) }
     }
 
-    /// Asks one node after the other, the first of them by chance, until one answers with 200. `Err`: what all said.
-    pub fn anywhere(&mut self, call: impl Fn(SocketAddr) -> Call) -> Result<Answer, Vec<String>> {
+    /// The next of its numbers, one like another.
+    pub fn chance(&mut self) -> u64 {
         self.turn ^= self.turn << 13;
         self.turn ^= self.turn >> 7;
         self.turn ^= self.turn << 17;
+        self.turn >> 1
+    }
+
+    /// Asks one node after the other, the first of them by chance, until one answers with 200. `Err`: what all said.
+    pub fn anywhere(&mut self, call: impl Fn(SocketAddr) -> Call) -> Result<Answer, Vec<String>> {
         let count = self.nodes.len();
-        let start = usize::try_from(self.turn % count as u64).unwrap();
+        let start = usize::try_from(self.chance() % count as u64).unwrap();
         let mut order: Vec<_> = (0..count).map(|step| self.nodes[(start + step) % count]).collect();
         let now = Instant::now();
         order.sort_by_key(|node| self.avoid.get(node).is_some_and(|until| *until > now));

@@ -5,6 +5,7 @@ use std::{thread, time::Duration};
 use rustix::process::Signal;
 
 use super::{
+    churn::Churn,
     fleet::Fleet,
     publishers::Publishers,
     support::{
@@ -21,6 +22,7 @@ fn a_rolling_restart_is_seen_by_nobody() {
     let fleet = Fleet::start(&cluster.grpcs(), &["held"], 1_001, 30);
     cluster.await_ports(SOON, "beaten", &publishers.ports);
     cluster.await_ports(SOON, "held", &fleet.ports);
+    let churn = Churn::start(&cluster.https(), "churned", 60);
     let begun = fleet.now();
     let expected = [("beaten", &publishers.ports[..]), ("held", &fleet.ports[..])];
     let witness = Witness::start(&cluster.https(), &expected);
@@ -36,6 +38,8 @@ fn a_rolling_restart_is_seen_by_nobody() {
         assert_eq!(ports["beaten"], publishers.ports);
         assert_eq!(ports["held"], fleet.ports);
     }
+    let (churned, changes) = churn.stop();
+    eprintln!("{changes} registrations and removals meanwhile");
     // Copies of the lives that have ended are given up meanwhile.
     thread::sleep(GRACE);
     witness.stop();
@@ -43,6 +47,7 @@ fn a_rolling_restart_is_seen_by_nobody() {
     fleet.assert_never_missing(begun, &fleet.ports);
     let ports = cluster.await_equal(SOON, &["beaten", "held"]);
     assert_eq!(ports["held"], fleet.ports);
+    cluster.await_ports(SOON, "churned", &churned);
 }
 
 #[test]

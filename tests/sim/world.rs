@@ -132,6 +132,13 @@ impl World {
         self.nodes.insert(name.to_owned(), Node { registry, cluster, shutdown });
     }
 
+    /// Takes a node off the list of members.
+    pub fn leave_out(&self, name: &str) {
+        let names: Vec<_> =
+            self.list.borrow().iter().filter(|member_of| **member_of != member(name)).cloned().collect();
+        self.list.send_replace(Arc::new(MemberList::new(names).unwrap()));
+    }
+
     /// Ends a node without a word.
     pub fn kill(&mut self, name: &str) {
         self.network.leave(&member(name));

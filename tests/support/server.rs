@@ -49,11 +49,17 @@ impl Server {
     /// Starts a server in the directory of one that ran before.
     #[track_caller]
     pub fn again(dir: Arc<TempDir>, settings: &[&str]) -> Self {
-        let mut command = command(dir.path());
-        command.args(settings.iter().flat_map(|setting| ["--set", *setting]));
-        let server = Self::launch(command, dir).unwrap_or_else(|log| panic!("the server ended: {log}"));
+        let server = Self::begin(dir, settings);
         server.await_ready();
         server
+    }
+
+    /// Starts a server, and does not wait until it serves.
+    #[track_caller]
+    pub fn begin(dir: Arc<TempDir>, settings: &[&str]) -> Self {
+        let mut command = command(dir.path());
+        command.args(settings.iter().flat_map(|setting| ["--set", *setting]));
+        Self::launch(command, dir).unwrap_or_else(|log| panic!("the server ended: {log}"))
     }
 
     /// Starts a process with `command`, and waits until it listens, whether it is ready or not.
