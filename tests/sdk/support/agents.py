@@ -5,6 +5,7 @@ subscribes to the service, registers 10.1.2.3:PORT in it, and prints `registered
 whenever it is told of a change: of the instances that are healthy. It does nothing more until its standard input ends.
 """
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -26,7 +27,10 @@ def node(out, _home):
     # Node finds packages from where a file stands.
     copy = out / "crosswise" / "agent.js"
     copy.parent.mkdir(exist_ok=True)
-    shutil.copy(SDK / "node_http" / "agent.js", copy)
+    # Another suite may be running it.
+    new = copy.with_name(f"agent-{os.getpid()}.js")
+    shutil.copy(SDK / "node_http" / "agent.js", new)
+    new.replace(copy)
     return ["node", str(copy)]
 
 
