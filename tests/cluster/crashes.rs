@@ -37,6 +37,7 @@ fn each_node_in_turn_may_be_killed_and_nobody_is_missed() {
     witness.stop();
     publishers.stop();
     fleet.assert_no_empty_push();
+    fleet.await_told("held", &fleet.ports);
 }
 
 #[test]
@@ -77,6 +78,7 @@ fn a_node_that_was_frozen_for_20_s_removes_nobody_and_nobody_is_missed_elsewhere
     witness.stop();
     publishers.stop();
     fleet.assert_no_empty_push();
+    fleet.await_told("held", &fleet.ports);
     assert_eq!(cluster.await_equal(SOON, &["held"])["held"], fleet.ports);
 }
 
@@ -103,6 +105,7 @@ fn one_node_of_three_keeps_what_all_had() {
     witness.stop();
     publishers.stop();
     fleet.assert_no_empty_push();
+    fleet.await_told("held", &fleet.ports);
 }
 
 /// Row 49, with all nodes gone at once: only the clients know what there was.

@@ -15,7 +15,10 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::{
     client::{self, Stream, ask, instance_request, payload, ports, stream, subscribe_request},
-    support::wait::wait_until,
+    support::{
+        cluster::IN_TIME,
+        wait::{SOON, wait_until},
+    },
 };
 
 /// Time for a node to answer.
@@ -33,24 +36,15 @@ pub struct Push {
     pub ports: Vec<u64>,
 }
 
-/// What one program has come to.
-#[derive(Debug, Clone, Default)]
-struct State {
-    /// The node that it is connected to.
-    node: Option<SocketAddr>,
-    /// How often it has registered everything.
-    done: u64,
-}
-
 #[derive(Debug)]
 struct Shared {
     from: Option<IpAddr>,
     nodes: Vec<SocketAddr>,
     services: Vec<String>,
     began: Instant,
-    states: Vec<Mutex<State>>,
+    /// The node that each program is connected to and has registered at.
+    at: Vec<Mutex<Option<SocketAddr>>>,
     pushes: Mutex<Vec<Push>>,
-    refusals: Mutex<Vec<String>>,
 }
 
 /// The programs, until this is dropped. The instance of program `i` has the port `first + i`.
@@ -77,9 +71,8 @@ impl Fleet {
             nodes: nodes.to_vec(),
             services: services.iter().map(|service| (*service).to_owned()).collect(),
             began: Instant::now(),
-            states: (0..count).map(|_| Mutex::default()).collect(),
+            at: (0..count).map(|_| Mutex::default()).collect(),
             pushes: Mutex::default(),
-            refusals: Mutex::default(),
         });
         for client in 0..count {
             runtime.spawn(live(shared.clone(), client, first + client as u64));
@@ -92,24 +85,18 @@ impl Fleet {
     /// Waits until every program is connected and has registered.
     #[track_caller]
     pub fn await_registered(&self) {
-        wait_until(super::support::cluster::IN_TIME, || self.unregistered(), Vec::is_empty);
+        wait_until(IN_TIME, || self.unregistered(), Vec::is_empty);
     }
 
     /// The programs that are not connected, or have not registered yet.
     pub fn unregistered(&self) -> Vec<usize> {
-        let waits = |client: &usize| self.shared.states[*client].lock().node.is_none();
-        (0..self.shared.states.len()).filter(waits).collect()
+        let waits = |client: &usize| self.shared.at[*client].lock().is_none();
+        (0..self.shared.at.len()).filter(waits).collect()
     }
 
     /// How many programs are connected to a node.
     pub fn at(&self, node: SocketAddr) -> usize {
-        self.shared.states.iter().filter(|state| state.lock().node == Some(node)).count()
-    }
-
-    /// The ports of the programs that are connected to a node.
-    pub fn ports_at(&self, node: SocketAddr) -> Vec<u64> {
-        let there = |(state, port): (&Mutex<State>, &u64)| (state.lock().node == Some(node)).then_some(*port);
-        self.shared.states.iter().zip(&self.ports).filter_map(there).collect()
+        self.shared.at.iter().filter(|at| *at.lock() == Some(node)).count()
     }
 
     /// All lists that the programs were told of.
@@ -117,10 +104,18 @@ impl Fleet {
         self.shared.pushes.lock().clone()
     }
 
-    /// The last list of each service that each program was told of.
-    pub fn last(&self) -> BTreeMap<(u64, String), Vec<u64>> {
-        let pushes = self.shared.pushes.lock();
-        pushes.iter().map(|push| ((push.client, push.service.clone()), push.ports.clone())).collect()
+    /// Waits until the last list that every program was told of a service has exactly these ports.
+    #[track_caller]
+    pub fn await_told(&self, service: &str, ports: &[u64]) {
+        let others = || {
+            let mut last = BTreeMap::new();
+            for push in self.shared.pushes.lock().iter().filter(|push| push.service == service) {
+                last.insert(push.client, push.ports.clone());
+            }
+            last.retain(|_, told| told != ports);
+            last
+        };
+        wait_until(SOON, others, BTreeMap::is_empty);
     }
 
     /// Every list that any program was told of from now on and before has at least one instance.
@@ -151,11 +146,6 @@ impl Fleet {
     /// The time by which pushes are noted.
     pub fn now(&self) -> Duration {
         self.shared.began.elapsed()
-    }
-
-    /// What nodes refused, with the time.
-    pub fn refusals(&self) -> Vec<String> {
-        self.shared.refusals.lock().clone()
     }
 }
 
@@ -194,13 +184,9 @@ async fn live(shared: Arc<Shared>, client: usize, port: u64) {
             turn += 1;
             continue;
         }
-        {
-            let mut state = shared.states[client].lock();
-            state.node = Some(node);
-            state.done += 1;
-        }
+        *shared.at[client].lock() = Some(node);
         listen(&shared, client, connection).await;
-        shared.states[client].lock().node = None;
+        *shared.at[client].lock() = None;
         turn += 1;
     }
 }
@@ -223,24 +209,18 @@ async fn connect(from: Option<IpAddr>, node: SocketAddr) -> Option<Connection> {
 async fn register(shared: &Shared, client: usize, channel: &Channel, port: u64) -> Option<()> {
     for service in &shared.services {
         let request = instance_request("registerInstance", service, port);
-        said(shared, client, channel, "InstanceRequest", request).await?;
+        said(channel, "InstanceRequest", request).await?;
         let request = subscribe_request(service, "", true);
-        let list = said(shared, client, channel, "SubscribeServiceRequest", request).await?;
+        let list = said(channel, "SubscribeServiceRequest", request).await?;
         told(shared, client, &list);
     }
     Some(())
 }
 
-async fn said(shared: &Shared, client: usize, channel: &Channel, kind: &str, body: Value) -> Option<Value> {
+async fn said(channel: &Channel, kind: &str, body: Value) -> Option<Value> {
     let answer = tokio::time::timeout(PATIENCE, ask(channel, payload(kind, &body))).await;
-    match answer {
-        Ok(Ok((_, body))) if body["errorCode"] == json!(0) => Some(body),
-        other => {
-            let refusal = format!("{:?}: {client}: {kind}: {other:?}", shared.began.elapsed());
-            shared.refusals.lock().push(refusal);
-            None
-        }
-    }
+    let (_, body) = answer.ok()?.ok()?;
+    (body["errorCode"] == json!(0)).then_some(body)
 }
 
 fn told(shared: &Shared, client: usize, list: &Value) {

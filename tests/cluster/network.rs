@@ -109,6 +109,7 @@ fn links_that_are_cut_cost_no_instance_and_heal() {
         publishers.stop();
         fleet.assert_no_empty_push();
         fleet.assert_never_missing(begun, &fleet.ports);
+        fleet.await_told("held", &fleet.ports);
         let news = || [0, 1, 2].map(|node| cluster.node(node).ports("news", &[]));
         holds_for(Duration::from_secs(3), news, |news| news.iter().all(|ports| *ports == [3, 4, 5]));
     });

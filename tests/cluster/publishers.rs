@@ -98,7 +98,6 @@ impl Caller {
 /// Programs that keep one instance each in one service, from threads of their own, until they are stopped.
 #[derive(Debug)]
 pub struct Publishers {
-    pub service: String,
     pub ports: Vec<u64>,
     stop: Arc<AtomicBool>,
     beats: Arc<AtomicU64>,
@@ -159,7 +158,7 @@ impl Publishers {
         };
         let threads = (0..THREADS).map(thread).collect();
         let ports = (1..=u64::from(count)).collect();
-        Self { service: service.to_owned(), ports, stop, beats, failures, threads }
+        Self { ports, stop, beats, failures, threads }
     }
 
     /// How many beats found their instance.

@@ -45,6 +45,7 @@ fn a_rolling_restart_is_seen_by_nobody() {
     witness.stop();
     publishers.stop();
     fleet.assert_never_missing(begun, &fleet.ports);
+    fleet.await_told("held", &fleet.ports);
     let ports = cluster.await_equal(SOON, &["beaten", "held"]);
     assert_eq!(ports["held"], fleet.ports);
     cluster.await_ports(SOON, "churned", &churned);
