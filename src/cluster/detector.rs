@@ -18,7 +18,10 @@ use super::{
     settings::Settings,
     stage::Stage,
 };
-use crate::{clock::Mono, registry::lease::FreezeGuard};
+use crate::{
+    clock::Mono,
+    registry::lease::{Freeze, FreezeGuard},
+};
 
 /// How often [`Detector::observe`] is to be called. 100 ms: 2 % of the default time to down.
 pub const TICK: Duration = Duration::from_millis(100);
@@ -284,6 +287,12 @@ impl Detector {
         state.anew = false;
         state.sees.clear();
         Some(Change::Stands { peer: peer.clone(), from, to: Standing::Departed })
+    }
+
+    /// The last time in which this process did not run, be it one that the next observation will find.
+    #[must_use]
+    pub fn last_freeze(&self, now: Mono) -> Option<Freeze> {
+        self.guard.last_freeze(now)
     }
 
     /// Judges everybody. To be called each [`TICK`].

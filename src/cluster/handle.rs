@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
 use tracing::info;
 
 use super::{
+    detector::TICK,
     distro::{compose, distribute, moves, receive, stream},
     epoch::EpochFile,
     forward::{self, Forwarder},
@@ -166,6 +167,14 @@ impl Cluster {
     #[must_use]
     pub fn is_leaving(&self) -> bool {
         self.hub.stage() == Stage::Draining
+    }
+
+    /// Completes when this node knows what the others do: at once, unless it was frozen a moment ago; then when they have
+    /// told it what happened meanwhile, after `down_after` at the latest.
+    pub async fn caught_up(&self) {
+        while !self.is_leaving() && !self.hub.has_caught_up() {
+            sleep(TICK / 4).await;
+        }
     }
 
     /// Tells the others what they have not been told yet, and says goodbye. Returns whether that was done within `bound`.

@@ -26,6 +26,7 @@ use crate::{
     clock::{Clock, Mono},
     registry::{
         RegistryHandle,
+        lease::Freeze,
         owners::Incarnation,
         version::{OwnerId, Stamp},
     },
@@ -94,6 +95,8 @@ pub(super) struct Incoming {
     pub(super) session: u64,
     pub(super) owner: OwnerId,
     pub(super) epoch: Epoch,
+    /// When the link began.
+    pub(super) begun: Mono,
     /// Whether everything that it had at the beginning of some link has arrived.
     pub(super) synced: bool,
     /// Whether the copy of its records was equal to them in the last verification, and when.
@@ -347,7 +350,7 @@ impl Hub {
         let mut incoming = self.incoming.lock();
         let known = incoming.get(peer).filter(|known| known.owner == owner);
         let (synced, agreed) = known.map_or((false, None), |known| (known.synced, known.agreed));
-        let new = Incoming { session, owner, epoch, synced, agreed };
+        let new = Incoming { session, owner, epoch, begun: self.now(), synced, agreed };
         incoming.insert(peer.clone(), new);
         Some(new)
     }
@@ -362,6 +365,29 @@ impl Hub {
         if let Some(incoming) = self.incoming.lock().get_mut(peer).filter(|incoming| incoming.session == session) {
             incoming.synced = true;
         }
+    }
+
+    /// Whether this node knows what the others do, as far as it can: not after it was frozen, until they have told it
+    /// what happened meanwhile, or `down_after` is over.
+    pub(super) fn has_caught_up(&self) -> bool {
+        let now = self.now();
+        let detector = self.detector.lock();
+        let bound = self.settings.down_after;
+        let Some(Freeze { from, thaw }) = detector.last_freeze(now).filter(|freeze| now.since(freeze.thaw) < bound)
+        else {
+            return true;
+        };
+        // What came in on a link that its sender may have given up meanwhile is old.
+        let given_up = thaw.since(from) >= bound / 2;
+        let incoming = self.incoming.lock();
+        let mut there = detector.peers().filter(|(_, standing)| !standing.is_down()).map(|(peer, _)| peer);
+        there.all(|peer| {
+            let link = incoming.get(peer);
+            link.is_some_and(|link| {
+                let equal = link.agreed.is_some_and(|(equal, at)| equal && at >= thaw);
+                equal && (!given_up || link.begun >= thaw)
+            })
+        })
     }
 
     /// `peer` has compared its records with the copy of them here.

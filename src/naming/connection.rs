@@ -19,11 +19,15 @@ impl Naming {
     /// the queue.
     ///
     /// On a node that leaves its cluster connections end because it sends them away: what they published stays listed,
-    /// there and at the others, until its publisher has come back elsewhere or the grace is over.
+    /// there and at the others, until its publisher has come back elsewhere or the grace is over. On a node of a cluster
+    /// that was frozen, whose clients may have gone elsewhere meanwhile, it stays until this node has heard of that.
     ///
     /// # Errors
     /// Unavailable if the registry has stopped.
     pub async fn close_connection(&self, connection: ConnectionId) -> Result<(), Error> {
+        if let Some(cluster) = &self.cluster {
+            cluster.caught_up().await;
+        }
         if self.is_leaving() {
             return Ok(());
         }

@@ -47,27 +47,48 @@ pub struct FreezeGuard {
     period: Duration,
     tolerance: Duration,
     last: Mono,
+    froze: Mono,
     thaw: Mono,
     freezes: u64,
+}
+
+/// A time in which the process did not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Freeze {
+    /// When it was last known to run.
+    pub from: Mono,
+    /// When it was found to run again.
+    pub thaw: Mono,
 }
 
 impl FreezeGuard {
     /// A guard that expects to be called every `period`, and takes more than `tolerance` beyond it for a freeze.
     #[must_use]
     pub fn new(period: Duration, tolerance: Duration, now: Mono) -> Self {
-        Self { period, tolerance, last: now, thaw: Mono::ZERO, freezes: 0 }
+        Self { period, tolerance, last: now, froze: Mono::ZERO, thaw: Mono::ZERO, freezes: 0 }
     }
 
     /// To be called every period. Returns how long the process was frozen, if it was.
     pub fn observe(&mut self, now: Mono) -> Option<Duration> {
-        let late = now.since(self.last).saturating_sub(self.period);
-        self.last = now;
-        if late <= self.tolerance {
-            return None;
-        }
-        self.thaw = now;
+        let from = std::mem::replace(&mut self.last, now);
+        let late = self.late(from, now)?;
+        (self.froze, self.thaw) = (from, now);
         self.freezes += 1;
         Some(late)
+    }
+
+    /// The last freeze, be it one that the next call of [`FreezeGuard::observe`] will find.
+    #[must_use]
+    pub fn last_freeze(&self, now: Mono) -> Option<Freeze> {
+        if self.late(self.last, now).is_some() {
+            return Some(Freeze { from: self.last, thaw: now });
+        }
+        (self.freezes > 0).then_some(Freeze { from: self.froze, thaw: self.thaw })
+    }
+
+    fn late(&self, last: Mono, now: Mono) -> Option<Duration> {
+        let late = now.since(last).saturating_sub(self.period);
+        (late > self.tolerance).then_some(late)
     }
 
     /// The point before which no silence counts.
@@ -163,9 +184,13 @@ mod tests {
     #[test]
     fn a_late_call_is_a_freeze_and_its_thaw_is_now() {
         let mut guard = FreezeGuard::new(Duration::from_secs(1), Duration::from_secs(1), at(0));
+        assert_eq!(guard.last_freeze(at(2)), None);
+        let freeze = Some(Freeze { from: at(0), thaw: at(46) });
+        assert_eq!(guard.last_freeze(at(46)), freeze, "before it is observed");
         assert_eq!(guard.observe(at(46)), Some(Duration::from_secs(45)));
         assert_eq!(guard.thaw(), at(46));
         assert_eq!(guard.observe(at(47)), None);
+        assert_eq!(guard.last_freeze(at(48)), freeze);
         assert_eq!(guard.freezes(), 1);
     }
 

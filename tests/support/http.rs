@@ -82,6 +82,18 @@ impl Connection {
         Self { stream, read: Vec::new() }
     }
 
+    /// Connects; neither that nor a read or write on it takes longer than `bound`.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn try_open(address: SocketAddr, bound: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, bound)?;
+        stream.set_read_timeout(Some(bound))?;
+        stream.set_write_timeout(Some(bound))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, read: Vec::new() })
+    }
+
     /// Sends bytes as they are.
     ///
     /// # Errors
@@ -157,6 +169,15 @@ impl Connection {
     pub fn call(&mut self, call: &Call) -> Answer {
         self.send(&call.bytes()).unwrap();
         self.receive(call.method == "HEAD").unwrap_or_else(|error| panic!("{error}: {call:?}"))
+    }
+
+    /// Sends a request and reads the answer.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn try_call(&mut self, call: &Call) -> io::Result<Answer> {
+        self.send(&call.bytes())?;
+        self.receive(call.method == "HEAD")
     }
 
     /// Whether the server closes the connection within the read timeout; what it still sent before is lost.

@@ -1,6 +1,7 @@
 //! Runs the real binary for a test and talks to it.
 //!
 //! * [`server::Server`]: one process in a directory of its own, with its log; ends with the value.
+//! * [`cluster::Cluster`]: several processes that are members of one cluster.
 //! * [`http`]: an HTTP/1.1 client that sends exactly the bytes that it is told to.
 //! * [`naming`]: the calls that most tests need, with what a user expects of them.
 //! * [`beater::Beater`]: keeps instances alive from a thread of its own.
@@ -12,6 +13,7 @@
 #![allow(clippy::print_stderr, reason = "the test harness shows it with the test that failed")]
 
 pub mod beater;
+pub mod cluster;
 pub mod http;
 pub mod naming;
 pub mod server;

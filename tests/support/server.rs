@@ -57,26 +57,43 @@ impl Server {
     /// Starts a server, and does not wait until it serves.
     #[track_caller]
     pub fn begin(dir: Arc<TempDir>, settings: &[&str]) -> Self {
-        let mut child = command(dir.path())
-            .args(settings.iter().flat_map(|setting| ["--set", *setting]))
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = command(dir.path());
+        command.args(settings.iter().flat_map(|setting| ["--set", *setting]));
+        Self::launch(command, dir).unwrap_or_else(|log| panic!("the server ended: {log}"))
+    }
+
+    /// Starts a process with `command`, and waits until it listens, whether it is ready or not.
+    ///
+    /// # Errors
+    /// The log of a process that ended before.
+    #[track_caller]
+    pub fn launch(mut command: Command, dir: Arc<TempDir>) -> Result<Self, String> {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let log = Log::default();
         let reader = Some(follow(child.stderr.take().unwrap(), log.clone()));
         let mut server = Self { child, log, reader, http: nowhere(), grpc: nowhere(), dir };
-        let line = wait_until(
+        let started = wait_until(
             SOON,
             || {
-                assert_eq!(server.child.try_wait().unwrap(), None, "the server ended: {}", server.log());
-                server.log().lines().find(|line| line.contains("node started")).map(str::to_owned)
+                let ended = server.child.try_wait().unwrap().is_some();
+                let line = server.log().lines().find(|line| line.contains("node started")).map(str::to_owned);
+                (ended, line)
             },
-            Option::is_some,
+            |(ended, line)| *ended || line.is_some(),
         );
-        let line = line.unwrap();
-        server.http = address(&line, "http=");
-        server.grpc = address(&line, "grpc=");
-        server
+        match started {
+            (false, Some(line)) => {
+                server.http = address(&line, "http=");
+                server.grpc = address(&line, "grpc=");
+                Ok(server)
+            }
+            (_, _) => {
+                if let Some(reader) = server.reader.take() {
+                    let _ = reader.join();
+                }
+                Err(server.log())
+            }
+        }
     }
 
     fn await_ready(&self) {

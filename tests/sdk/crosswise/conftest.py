@@ -1,74 +1,23 @@
-"""One program of each SDK, all in one service of a server of their own.
-
-Each is started as `agent SERVER NAMESPACE SERVICE PORT`. It subscribes to the service, registers 10.1.2.3:PORT in it, and prints
-`registered` when that is done, and `ports PORT...` whenever it is told of a change: of the instances that are healthy. It
-does nothing more until its standard input ends.
-"""
+"""One program of each SDK, all in one service of a server of their own; `agents` says what they do."""
 
 import json
 import os
 import pathlib
-import shutil
 import signal
-import subprocess
 import tempfile
-import threading
 import time
 import urllib.parse
 import urllib.request
 
 import pytest
 import server
+from agents import BY_HTTP, COMMANDS, Agent
 from waiting import wait_until
 
-SDK = pathlib.Path(__file__).resolve().parents[1]
 NAMESPACE = "crosswise"
 SERVICE = "everyone"
 # The port of an instance of no SDK.
 PROBE = 3001
-# The clients whose instances live by beats.
-BY_HTTP = ("java_1_4", "node_http")
-
-
-def java(out, home):
-    classes = f"{out / 'classes'}:{(out / 'classpath').read_text()}"
-    logging = SDK / "java" / "logging.properties"
-    options = ["-XX:TieredStopAtLevel=1", "-Xmx128m", f"-Duser.home={home}", f"-Djava.util.logging.config.file={logging}"]
-    return ["java", *options, "-cp", classes, "Agent"]
-
-
-def node(out, _home):
-    # Node finds packages from where a file stands.
-    copy = out / "crosswise" / "agent.js"
-    copy.parent.mkdir(exist_ok=True)
-    shutil.copy(SDK / "node_http" / "agent.js", copy)
-    return ["node", str(copy)]
-
-
-def python(out, _home):
-    return [str(out / "venv" / "bin" / "python"), str(SDK / "python_grpc" / "agent.py")]
-
-
-def go(out, _home):
-    return [str(out / "agent")]
-
-
-def rust(out, _home):
-    return [str(out / "debug" / "agent")]
-
-
-COMMANDS = {
-    "java_1_4": java,
-    "java_2_0": java,
-    "java_2": java,
-    "java_3": java,
-    "go": go,
-    "python_grpc_2_0": python,
-    "python_grpc_3": python,
-    "rust": rust,
-    "node_http": node,
-}
-
 
 # What took how long for each SDK, in seconds.
 MEASURED = {}
@@ -78,47 +27,6 @@ def pytest_terminal_summary(terminalreporter):
     for what, times in MEASURED.items():
         shown = ", ".join(f"{sdk} {'never' if seconds is None else f'{seconds:.1f}'}" for sdk, seconds in times.items())
         terminalreporter.write_line(f"{what}: {shown}")
-
-
-class Agent:
-    def __init__(self, sdk, port, http, out, home):
-        self.sdk = sdk
-        self.port = port
-        self.lines = []
-        home.mkdir()
-        self.errors = home / "stderr"
-        with self.errors.open("wb") as errors:
-            self.process = subprocess.Popen(
-                [*COMMANDS[sdk](out / sdk, home), http, NAMESPACE, SERVICE, str(port)],
-                cwd=home,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
-        self.thread = threading.Thread(target=self._read, daemon=True)
-        self.thread.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.append(line.split())
-
-    def ports(self):
-        """The ports that it was told of last."""
-        told = [line[1:] for line in list(self.lines) if line[:1] == ["ports"]]
-        return {int(port) for port in told[-1]} if told else set()
-
-    def registered(self):
-        assert self.process.poll() is None, f"{self.sdk} has ended: {self.errors.read_text(errors='replace')[-2000:]}"
-        return ["registered"] in self.lines
-
-    def send(self, number):
-        self.process.send_signal(number)
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-        self.thread.join(10)
 
 
 class Field:
@@ -136,11 +44,14 @@ class Field:
     def start_agents(self):
         """Starts all programs anew, and returns for each SDK after how many seconds it was told of all others."""
         home = pathlib.Path(tempfile.mkdtemp(dir=self.home))
-        self.agents = {sdk: Agent(sdk, 1001 + index, self.http, self.out, home / sdk) for index, sdk in enumerate(COMMANDS)}
+        self.agents = {sdk: self.agent(sdk, 1001 + index, home / sdk) for index, sdk in enumerate(COMMANDS)}
         # Programs that start all at once on a small machine take their time.
         for agent in self.agents.values():
             wait_until(agent.registered, bool, f"{agent.sdk} has registered", 60)
         return self.times(lambda agent: agent.ports() == self.all_ports(), self.agents, 30)
+
+    def agent(self, sdk, port, home):
+        return Agent(sdk, port, self.http, self.out, home, NAMESPACE, SERVICE)
 
     def start_server(self):
         at = self.http and int(self.http.split(":")[1])

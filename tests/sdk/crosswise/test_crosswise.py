@@ -1,7 +1,7 @@
 """What the programs of all SDKs see of each other, and what becomes of their instances. The stages follow each other."""
 
 import pytest
-from conftest import BY_HTTP, COMMANDS
+from agents import BY_HTTP, COMMANDS
 
 # By when an SDK has registered again: those of Python look every 30 s whether they have to; that of Rust waits twice as long
 # after each attempt that failed; the others look every few seconds.

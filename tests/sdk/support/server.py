@@ -66,23 +66,29 @@ def wait_until_ready(server, http):
     return reason or "ended"
 
 
+def launch(binary, home, log, http, settings=SETTINGS):
+    """The process of a server whose HTTP port is at `http`."""
+    host, port = http.rsplit(":", 1)
+    # Settings come from flags alone: no nomina.toml in the working directory, nothing of the caller's environment.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NOMINA_")}
+    return subprocess.Popen(
+        [binary, "serve", "--http", http, "--grpc", f"{host}:{int(port) + 1000}", "--data-dir", os.path.join(home, "data"), *settings],
+        cwd=home,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
 def start(binary, home, log, at=None):
     """A ready server as (process, http, grpc), at the HTTP port `at` if there is one, or the reason why there is none."""
     reason = "never tried"
     for _ in range(START_ATTEMPTS):
         port = at or free_http_port()
         http, grpc = f"{HOST}:{port}", f"{HOST}:{port + 1000}"
-        # Settings come from flags alone: no nomina.toml in the working directory, nothing of the caller's environment.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("NOMINA_")}
-        server = subprocess.Popen(
-            [binary, "serve", "--http", http, "--grpc", grpc, "--data-dir", os.path.join(home, "data"), *SETTINGS],
-            cwd=home,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        server = launch(binary, home, log, http)
         try:
             reason = wait_until_ready(server, http)
         except BaseException:

@@ -26,9 +26,13 @@ func number(text string) uint64 {
 
 func main() {
 	server, namespace, service, own := os.Args[1], os.Args[2], os.Args[3], number(os.Args[4])
-	host, port, err := net.SplitHostPort(server)
-	if err != nil {
-		log.Fatal(err)
+	var servers []constant.ServerConfig
+	for _, address := range strings.Split(server, ",") {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			log.Fatal(err)
+		}
+		servers = append(servers, *constant.NewServerConfig(host, number(port)))
 	}
 	scratch, err := os.MkdirTemp("", "agent-go-")
 	if err != nil {
@@ -43,7 +47,7 @@ func main() {
 			constant.WithCacheDir(scratch),
 			constant.WithLogLevel("error"),
 		),
-		ServerConfigs: []constant.ServerConfig{*constant.NewServerConfig(host, number(port))},
+		ServerConfigs: servers,
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -1,0 +1,3 @@
+//! What the client of the SDK protocol needs to know.
+
+pub use super::support::wait::SOON;
