@@ -1,16 +1,18 @@
 //! What the rest of the process holds of the cluster.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 use tracing::info;
 
 use super::{
+    detector::Standing,
     distro::{compose, distribute, moves, receive, stream},
     epoch::EpochFile,
     hub::Hub,
     life,
     member::{MemberList, MemberName},
+    ownership::Eligible,
     settings::Settings,
     stage::Stage,
     transport::{Accept, Accepted, BoxFuture, Transport},
@@ -106,6 +108,31 @@ impl Cluster {
     /// Has this node serve with what it has. Does nothing if it serves already.
     pub fn hurry(&self) {
         self.hurried.send_replace(true);
+    }
+
+    /// Where this node stands in its life.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        self.hub.stage()
+    }
+
+    /// Who may own beat sources now, as this node sees it.
+    #[must_use]
+    pub fn eligible(&self) -> Arc<Eligible> {
+        self.hub.eligible.load_full()
+    }
+
+    /// How a member stands, as this node sees it; `None` for itself and for strangers.
+    #[must_use]
+    pub fn standing(&self, member: &MemberName) -> Option<Standing> {
+        self.hub.detector.lock().standing(member)
+    }
+
+    /// How many changed records each of the others has still to be told, or has not acknowledged.
+    #[must_use]
+    pub fn backlog(&self) -> BTreeMap<MemberName, usize> {
+        let outgoing = self.hub.all_outgoing();
+        outgoing.iter().map(|outgoing| (outgoing.peer.clone(), outgoing.outbox.lock().len())).collect()
     }
 
     /// Leaves the others: hands over what this node keeps, tells them the rest, and says goodbye. Returns whether that
