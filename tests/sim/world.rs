@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-use crate::{front::Porch, log::Log, rng::Rng};
+use crate::{front::Porch, log::Log, oracle::number, rng::Rng};
 
 pub struct World {
     pub clock: Clock,
@@ -246,6 +246,30 @@ impl World {
             assert!(self.clock.now().since(begun) < bound, "not within {bound:?}: {what}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+
+    /// Who says what of each instance at each node: for who reads why a run failed.
+    pub fn describe(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for node in self.nodes() {
+            let (stage, owners) = (node.cluster.stage(), node.registry.owners());
+            let stands = self.names.iter().filter_map(|name| Some((name, node.cluster.standing(&member(name))?)));
+            let stands: Vec<_> = stands.map(|(name, standing)| format!("{name} {standing}")).collect();
+            let eligible: Vec<_> = node.cluster.eligible().iter().map(|name| name.host().to_owned()).collect();
+            lines.push(format!("{}: {stage}, {}; owners: {}", node.name, stands.join(", "), eligible.join(" ")));
+            for (key, instance) in node.listed() {
+                let shares = instance.shares().map(|share| {
+                    let owner = owners.incarnation(share.version.owner());
+                    let owner = owner.map_or("nobody".to_owned(), |owner| format!("{}.{}", owner.name, owner.epoch));
+                    let kept = ["", "b", "c", "bc"][usize::from(share.beats) + 2 * usize::from(share.connections)];
+                    let said = number(&share.publication.metadata);
+                    let well = if share.publication.healthy { "" } else { ", late" };
+                    format!("[{said} {:?} of {owner} {kept}{well}]", share.version)
+                });
+                lines.push(format!("    p{} {}", key.endpoint.port, shares.collect::<Vec<_>>().join(" ")));
+            }
+        }
+        lines
     }
 
     /// Owners of whom some node holds something else than they do themselves.
