@@ -2,28 +2,22 @@
 //!
 //! Deciders are pure: they take state, input and time, and return what to do.
 
-mod complaints;
 pub mod detector;
-pub mod dial;
 mod distro;
 pub mod epoch;
+pub mod forward;
+pub mod forwarded;
 mod handle;
-pub mod handshake;
-mod http2;
 mod hub;
 mod life;
-pub mod listen;
 pub mod member;
+pub mod network;
 pub mod ownership;
 pub mod resolve;
-mod secure;
-pub mod service;
+pub mod routes;
 pub mod settings;
-mod severable;
 pub mod source;
 pub mod stage;
-mod stream;
-pub mod tls;
 pub mod transport;
 
 pub use self::{
@@ -33,6 +27,3 @@ pub use self::{
     settings::Settings,
     stage::Stage,
 };
-
-#[cfg(test)]
-mod tests;

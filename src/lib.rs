@@ -7,7 +7,7 @@
 //! | ground | [`error`] [`clock`] [`shutdown`] [`setting`] [`quiet`] [`readiness`] [`machine`] [`stop`] | codes, time, tasks, what a setting is, whether the node serves |
 //! | core | [`registry`] | what is registered, who may change it, when it ends; no I/O, no wire format |
 //! | wire | [`wire`] | wire forms and the core's values, translated into each other; no I/O |
-//! | cluster | [`cluster`] | the other nodes: who they are, who lives, who owns what |
+//! | cluster | [`cluster`] | the other nodes: who they are, who lives, who owns what, and what is said between them |
 //! | push | [`push`] | who is told of changes, and how |
 //! | use cases | [`naming`] | validate once, change the registry, read it |
 //! | front ends | [`api`] | decode, call a use case, encode: HTTP v1, native gRPC, the SDKs' gRPC |

@@ -13,26 +13,38 @@ mod query;
 use std::sync::Arc;
 
 pub use self::{
-    beat::{Beat, BeatResult},
+    beat::Beat,
     error::Error,
     publish::Registration,
     pulse::{Held, Pulse},
     query::{Listing, Page, ServiceFilter, ServicePage},
 };
-use crate::registry::{Figures, Limits, RegistryHandle};
+pub use crate::registry::BeatResult;
+use crate::{
+    cluster::forward::Forwarder,
+    registry::{Figures, Limits, RegistryHandle},
+};
 
 /// Access to the use cases. Cheap to clone; all clones see the same registry.
 #[derive(Debug, Clone)]
 pub struct Naming {
     registry: RegistryHandle,
     limits: Arc<Limits>,
+    /// To the owners of beat sources, if this node is one of several.
+    forwarder: Option<Forwarder>,
 }
 
 impl Naming {
     /// The use cases over `registry`, within `limits`.
     #[must_use]
     pub fn new(registry: RegistryHandle, limits: Limits) -> Self {
-        Self { registry, limits: Arc::new(limits) }
+        Self { registry, limits: Arc::new(limits), forwarder: None }
+    }
+
+    /// The use cases over the registry of a member of a cluster: what beats keep goes by `forwarder` to its owner.
+    #[must_use]
+    pub fn clustered(registry: RegistryHandle, limits: Limits, forwarder: Forwarder) -> Self {
+        Self { registry, limits: Arc::new(limits), forwarder: Some(forwarder) }
     }
 
     /// The validators of names, addresses and metadata.

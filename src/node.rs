@@ -1,5 +1,7 @@
 //! The running node: takes the data directory, opens the listeners, serves until it is told to stop, and drains.
 
+mod clustered;
+
 use std::{io, sync::Arc};
 
 use tokio::sync::watch;
@@ -17,6 +19,7 @@ use crate::{
         },
     },
     clock::Clock,
+    cluster::source::{self, Members},
     config::Settings,
     data_dir::{self, DataDir},
     listen,
@@ -45,6 +48,12 @@ pub enum Error {
     /// The socket for pushes cannot be opened.
     #[error(transparent)]
     Push(#[from] push::Error),
+    /// The members are not known, or this node is not among them.
+    #[error(transparent)]
+    Members(#[from] source::Error),
+    /// The node cannot be one of several.
+    #[error(transparent)]
+    Cluster(#[from] clustered::Error),
     /// The system does not let the process wait for signals.
     #[error("cannot wait for signals")]
     Signal(#[source] io::Error),
@@ -60,13 +69,32 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let http = listen::bind("server.http", settings.server.http)?;
     let grpc = listen::bind("server.grpc", settings.server.grpc)?;
     let shutdown = Shutdown::new();
+    // What is between the members ends after the front ends: they leave something to be told.
+    let peers = Shutdown::new();
     let (ready, readiness) = watch::channel(Readiness::Starting);
     let clock = Clock::start();
-    let registry = RegistryHandle::start(settings.registry.clone(), settings.limits.clone(), clock, &shutdown);
+    let members = tokio::select! {
+        members = Members::start(&settings.cluster, clock, &peers) => members?,
+        () = stop.requested() => return Ok(()),
+    };
+    let (registry, cluster) = match members {
+        Some(members) => {
+            let listener = listen::bind("server.peer", settings.server.peer)?;
+            let parts = clustered::start(&settings, data.path(), members, listener, clock, &peers)?;
+            (parts.registry, Some(parts.cluster))
+        }
+        None => {
+            let (registry, limits) = (settings.registry.clone(), settings.limits.clone());
+            (RegistryHandle::start(registry, limits, clock, &shutdown), None)
+        }
+    };
     let push = Push::start(registry.clone(), settings.push.clone(), &shutdown)?;
     let subscribers = push.subscribers().clone();
     let sdk_push = SdkPush::new(registry.clone(), subscribers.clone(), settings.sdk.clone(), shutdown.clone());
-    let naming = Naming::new(registry, settings.limits.clone());
+    let naming = match &cluster {
+        Some(cluster) => Naming::clustered(registry, settings.limits.clone(), cluster.forwarder()),
+        None => Naming::new(registry, settings.limits.clone()),
+    };
     let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);
     info!(http = local(&http), grpc = local(&grpc), data_dir = %data.path().display(), "node started");
     let name = name(&settings.cluster.advertise, &http);
@@ -103,17 +131,41 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     gateway.spawn(async move { api::http::server::serve(router, http, &settings.http, &serving).await });
     let serving = shutdown.clone();
     shutdown.spawn(async move { accept::serve(routes, grpc, &settings.grpc, clock, &serving).await });
-    ready.send_replace(Readiness::Ready);
-
-    stop.requested().await;
+    let joined = async {
+        if let Some(cluster) = &cluster {
+            cluster.joined().await;
+        }
+    };
+    tokio::select! {
+        () = joined => {
+            ready.send_replace(Readiness::Ready);
+            stop.requested().await;
+        }
+        () = stop.requested() => {}
+    }
     ready.send_replace(Readiness::Draining);
     info!("node draining");
     let (time, begun) = (settings.server.drain_timeout, clock.now());
+    let remaining = || time.saturating_sub(clock.now().since(begun));
     let drained = async {
-        shutdown.drain();
-        let left = shutdown.drained(time).await;
+        // Beat sources go to their next owners while clients move away.
+        let handed = async {
+            if let Some(cluster) = &cluster {
+                cluster.hand_over(time / 2).await;
+            }
+        };
+        let moved = async {
+            shutdown.drain();
+            shutdown.drained(time / 2).await
+        };
+        let ((), left) = tokio::join!(handed, moved);
+        if let Some(cluster) = &cluster {
+            cluster.part(remaining() / 2).await;
+        }
+        peers.drain();
         gateway.drain();
-        left + gateway.drained(time.saturating_sub(clock.now().since(begun))).await
+        let (peers, gateway) = tokio::join!(peers.drained(remaining()), gateway.drained(remaining()));
+        left + peers + gateway
     };
     tokio::select! {
         left = drained => {

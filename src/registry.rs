@@ -23,6 +23,7 @@ pub mod overlay;
 pub mod owners;
 pub mod publication;
 mod removals;
+pub mod renewal;
 pub mod replication;
 pub mod select;
 pub mod selector;
@@ -43,6 +44,7 @@ pub use self::{
     limits::Limits,
     metadata::Metadata,
     publication::{Kind, Publication, Weight},
+    renewal::BeatResult,
     settings::Settings,
     snapshot::Snapshot,
     store::{Figures, RegistryHandle},

@@ -30,7 +30,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // Pushes.
     ("push", &["error", "clock", "shutdown", "setting", "registry", "wire"]),
     // The use cases.
-    ("naming", &["error", "clock", "shutdown", "setting", "registry", "wire", "push"]),
+    ("naming", &["error", "clock", "shutdown", "setting", "registry", "wire", "push", "cluster"]),
     // Front ends.
     ("api", &["error", "clock", "shutdown", "setting", "readiness", "machine", "registry", "wire", "push", "naming"]),
     // Edges.
@@ -43,6 +43,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "api",
             "clock",
+            "cluster",
             "config",
             "data_dir",
             "listen",

@@ -9,6 +9,8 @@ use super::{
     detector::Standing,
     distro::{compose, distribute, moves, receive, stream},
     epoch::EpochFile,
+    forward::{self, Forwarder},
+    forwarded::Forwarded,
     hub::Hub,
     life,
     member::{MemberList, MemberName},
@@ -92,6 +94,14 @@ impl Cluster {
         Arc::new(Door { hub: self.hub.clone() })
     }
 
+    /// Begins to send writes to the members that own them.
+    #[must_use]
+    pub fn forwarder(&self) -> Forwarder {
+        let hub = &self.hub;
+        let settings = forward::Settings { timeout: hub.settings.forward_timeout, ..forward::Settings::default() };
+        Forwarder::start(hub.routes.clone(), hub.transport.clone(), hub.registry.clone(), settings, &hub.shutdown)
+    }
+
     /// Completes when this node serves.
     pub async fn joined(&self) {
         let mut stage = self.hub.stage.subscribe();
@@ -135,10 +145,21 @@ impl Cluster {
         outgoing.iter().map(|outgoing| (outgoing.peer.clone(), outgoing.outbox.lock().len())).collect()
     }
 
-    /// Leaves the others: hands over what this node keeps, tells them the rest, and says goodbye. Returns whether that
-    /// was done within `bound`.
-    pub async fn leave(&self, bound: Duration) -> bool {
-        life::leave(&self.hub, bound).await
+    /// Begins to leave: this node owns nothing new from now on, and what it keeps for beats goes to the next owners; what
+    /// connections published is kept until they have come back elsewhere. Returns whether all of it went within `bound`.
+    pub async fn hand_over(&self, bound: Duration) -> bool {
+        life::hand_over(&self.hub, bound).await
+    }
+
+    /// Whether this node has begun to leave.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.hub.stage() == Stage::Draining
+    }
+
+    /// Tells the others what they have not been told yet, and says goodbye. Returns whether that was done within `bound`.
+    pub async fn part(&self, bound: Duration) -> bool {
+        life::part(&self.hub, bound).await
     }
 }
 
@@ -155,14 +176,9 @@ impl Accept for Door {
     fn forward(&self, from: MemberName, request: pb::ForwardRequest) -> BoxFuture<'static, pb::ForwardResponse> {
         let hub = self.hub.clone();
         Box::pin(async move {
-            hub.reported(&from, request.standing);
-            let mut outcome = None;
-            if let Some(pb::forward_request::Request::Adopt(adopt)) = request.request {
-                let read = wire::adoptions(adopt.services);
-                let _ = hub.registry.apply_surely(crate::registry::Command::Replicate(read.replicas)).await;
-                outcome = Some(pb::forward_response::Outcome::Done(pb::Done::default()));
-            }
-            pb::ForwardResponse { standing: Some(hub.standing()), outcome }
+            hub.reported(&from, request.standing.clone());
+            let response = Forwarded::new(hub.registry.clone()).handle(&from, request).await;
+            pb::ForwardResponse { standing: Some(hub.standing()), ..response }
         })
     }
 

@@ -13,6 +13,7 @@ use super::{
     epoch::{Epoch, EpochFile},
     member::{MemberList, MemberName},
     ownership::Eligible,
+    routes::{Routes, View},
     settings::Settings,
     stage::Stage,
     transport::Transport,
@@ -40,6 +41,8 @@ pub(super) struct Hub {
     pub(super) orphans: Mutex<Orphans>,
     /// Who may own beat sources. Written by the task that ticks.
     pub(super) eligible: ArcSwap<Eligible>,
+    /// Who answers for a beat source now. Written by the task that ticks.
+    pub(super) routes: Routes,
     pub(super) stage: watch::Sender<Stage>,
     /// Whether the links are to say goodbye once they have said everything else.
     pub(super) parting: watch::Sender<bool>,
@@ -106,6 +109,7 @@ impl Hub {
             detector: Mutex::new(Detector::new(me.clone(), list, &settings, clock.now())),
             orphans: Mutex::new(Orphans::new(settings.grace, settings.isolation_grace)),
             eligible: ArcSwap::default(),
+            routes: Routes::new(View { me: me.clone(), eligible: Eligible::default(), up: BTreeMap::new() }),
             stage: watch::Sender::new(Stage::Joining),
             parting: watch::Sender::new(false),
             moving: Notify::new(),
@@ -171,12 +175,13 @@ impl Hub {
         }
     }
 
-    /// Takes in what `peer` says of itself.
+    /// Takes in what `peer` says of itself; of one that does not say its stage, the stamp only.
     pub(super) fn reported(&self, peer: &MemberName, standing: Option<pb::Standing>) {
         let Some(standing) = standing else { return };
         self.registry.observe(Stamp::new(standing.stamp));
         let stage = match standing.stage() {
-            pb::Stage::Unspecified | pb::Stage::Joining => Stage::Joining,
+            pb::Stage::Unspecified => return,
+            pb::Stage::Joining => Stage::Joining,
             pb::Stage::Ready => Stage::Ready,
             pb::Stage::Draining => Stage::Draining,
         };

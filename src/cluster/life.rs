@@ -13,6 +13,7 @@ use super::{
     hub::Hub,
     member::MemberName,
     ownership::Eligible,
+    routes::View,
     stage::Stage,
 };
 use crate::{
@@ -45,15 +46,18 @@ pub(super) async fn tick(hub: Arc<Hub>) {
 
 fn observe(hub: &Hub) {
     let now = hub.now();
-    let (changes, eligible, majority) = {
+    let (changes, eligible, up, majority) = {
         let mut detector = hub.detector.lock();
         let changes = detector.observe(now);
         let eligible = Eligible::new(detector.eligible(hub.stage()).cloned());
-        (changes, eligible, detector.has_majority())
+        let up = detector.peers().filter(|(_, standing)| *standing == Standing::Up);
+        let up = up.filter_map(|(peer, _)| Some((peer.clone(), detector.epoch(peer)?))).collect();
+        (changes, eligible, up, detector.has_majority())
     };
     for change in changes {
         stands(hub, change, now);
     }
+    hub.routes.publish(View { me: hub.me.clone(), eligible: eligible.clone(), up });
     let moved = **hub.eligible.load() != eligible;
     if moved {
         info!(members = %names(&eligible), "the owners of beat sources change");
@@ -225,10 +229,9 @@ async fn take_orphan(hub: &Hub, orphan: pb::OrphanRecords) -> usize {
     records
 }
 
-/// Leaves: nothing new is owned here, what is kept goes to the next owner, and everybody is told everything.
-///
-/// * Returns whether all of it was done within `bound`.
-pub(super) async fn leave(hub: &Hub, bound: Duration) -> bool {
+/// Nothing new is owned here from now on, and what is kept goes to the next owner. Returns whether all of it went within
+/// `bound`.
+pub(super) async fn hand_over(hub: &Hub, bound: Duration) -> bool {
     hub.stage.send_replace(Stage::Draining);
     let handing = async {
         let mut settled = hub.settled.subscribe();
@@ -242,17 +245,17 @@ pub(super) async fn leave(hub: &Hub, bound: Duration) -> bool {
             let _ = timeout(TICK, settled.changed()).await;
         }
     };
-    let handed = timeout(bound / 2, handing).await.is_ok();
+    timeout(bound, handing).await.is_ok()
+}
+
+/// Tells everybody what they have not been told yet, and says goodbye. Returns whether that was done within `bound`.
+pub(super) async fn part(hub: &Hub, bound: Duration) -> bool {
     hub.parting.send_replace(true);
     let parted = async {
         let mut ticks = interval(TICK / 4);
-        loop {
+        while hub.all_outgoing().iter().any(|outgoing| outgoing.state.lock().since.is_some()) {
             ticks.tick().await;
-            let linked = hub.all_outgoing().iter().any(|outgoing| outgoing.state.lock().since.is_some());
-            if !linked {
-                return;
-            }
         }
     };
-    timeout(bound / 2, parted).await.is_ok() && handed
+    timeout(bound, parted).await.is_ok()
 }

@@ -1,6 +1,6 @@
 //! How members reach each other, as everything above sees it: messages, not bytes.
 //!
-//! [`Transport`] asks, [`Accept`] answers. [`super::dial`] and [`super::listen`] carry them over the network, [`memory`]
+//! [`Transport`] asks, [`Accept`] answers. [`super::network::dial`] and [`super::network::listen`] carry them over the network, [`memory`]
 //! within one process, with every fault that a network has.
 
 pub mod memory;
@@ -9,7 +9,7 @@ use std::{future::Future, net::SocketAddr, pin::Pin, time::Duration};
 
 use tokio::sync::mpsc;
 
-use super::{handshake, member::MemberName};
+use super::{member::MemberName, network::handshake};
 use crate::{
     error::{Classify, Code},
     wire::pb::peer as pb,

@@ -1,7 +1,7 @@
 use crate::{
     error::{Classify, Code},
     registry::{
-        self, Kind, ServiceKey, heartbeat::PeriodError, key::NameError, metadata::TooLarge, publication::WeightError,
+        self, heartbeat::PeriodError, key::NameError, metadata::TooLarge, publication::WeightError,
         selector::ExpressionError, service::ThresholdError,
     },
 };
@@ -43,13 +43,11 @@ pub enum Error {
          ephemeral out"
     )]
     PersistentUnavailable,
-    /// A beat for an instance that is not kept by beats.
-    #[error("the instance in service {service} is {kind} and takes no beats; only ephemeral instances do")]
-    NoBeats {
-        /// The service.
-        service: ServiceKey,
-        /// The kind of the instance.
-        kind: Kind,
+    /// What all members of a cluster must hold alike cannot be changed on one of them.
+    #[error("{what} needs the replicated store, which this version has in standalone mode only")]
+    ClusterWide {
+        /// What was to be changed.
+        what: &'static str,
     },
     /// The registry refused.
     #[error(transparent)]
@@ -77,8 +75,7 @@ impl Classify for Error {
             Self::Threshold(error) => error.code(),
             Self::Selector(error) => error.code(),
             Self::Argument { .. } => Code::InvalidArgument,
-            Self::PersistentUnavailable => Code::Unimplemented,
-            Self::NoBeats { .. } => Code::FailedPrecondition,
+            Self::PersistentUnavailable | Self::ClusterWide { .. } => Code::Unimplemented,
             Self::Registry(error) => error.code(),
         }
     }
@@ -93,7 +90,7 @@ impl Classify for Error {
             Self::Selector(error) => error.field(),
             Self::Argument { field, .. } => Some(field),
             Self::PersistentUnavailable => Some("ephemeral"),
-            Self::NoBeats { .. } => None,
+            Self::ClusterWide { .. } => None,
             Self::Registry(error) => error.field(),
         }
     }

@@ -1,4 +1,4 @@
-//! What operators change.
+//! What operators change. In a cluster it is refused: a change on one member only would be a success that is not one.
 
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ impl Naming {
         target: Target,
         change: OverlayChange,
     ) -> Result<(Arc<Instance>, u64), Error> {
+        self.alone("a change of an instance")?;
         first(self.change(service, ServiceCommand::Overlay(target, change)).await?)
     }
 
@@ -37,6 +38,7 @@ impl Naming {
         selection: Selection,
         change: OverlayChange,
     ) -> Result<Vec<Arc<Instance>>, Error> {
+        self.alone("a change of instances")?;
         Ok(self.change(service, ServiceCommand::OverlayMany(selection, change)).await?.instances.into_vec())
     }
 
@@ -45,6 +47,7 @@ impl Naming {
     /// # Errors
     /// Failed precondition if the cluster has another checker; not found if there is no such service or instance.
     pub async fn set_health(&self, service: ServiceKey, target: Target, healthy: bool) -> Result<u64, Error> {
+        self.alone("setting the health of an instance")?;
         Ok(self.change(service, ServiceCommand::SetHealth(target, healthy)).await?.revision)
     }
 
@@ -53,6 +56,7 @@ impl Naming {
     /// # Errors
     /// Already exists, through instances or explicitly.
     pub async fn create_service(&self, service: ServiceKey, settings: ServiceSettings) -> Result<u64, Error> {
+        self.alone("creating a service")?;
         Ok(self.change(service, ServiceCommand::Create(settings)).await?.revision)
     }
 
@@ -61,6 +65,7 @@ impl Naming {
     /// # Errors
     /// Not found if it does not exist.
     pub async fn update_service(&self, service: ServiceKey, change: ServiceChange) -> Result<u64, Error> {
+        self.alone("a change of a service")?;
         Ok(self.change(service, ServiceCommand::Update(change)).await?.revision)
     }
 
@@ -69,6 +74,7 @@ impl Naming {
     /// # Errors
     /// Not found if it does not exist; failed precondition if it has instances.
     pub async fn delete_service(&self, service: ServiceKey) -> Result<(), Error> {
+        self.alone("deleting a service")?;
         self.change(service, ServiceCommand::Delete).await.map(|_| ())
     }
 
@@ -82,6 +88,7 @@ impl Naming {
         cluster: ClusterName,
         settings: ClusterSettings,
     ) -> Result<u64, Error> {
+        self.alone("a change of a cluster")?;
         Ok(self.change(service, ServiceCommand::SetCluster(cluster, settings)).await?.revision)
     }
 
@@ -114,10 +121,20 @@ impl Naming {
     /// # Errors
     /// Overload.
     pub async fn turn_switch(&self, change: SwitchChange) -> Result<(), Error> {
+        self.alone("turning a switch")?;
         Ok(self.registry.apply(Command::Switch(change)).await.map(|_| ())?)
     }
 
     async fn change_namespace(&self, namespace: Namespace, command: NamespaceCommand) -> Result<(), Error> {
+        self.alone("a change of the list of namespaces")?;
         Ok(self.registry.apply(Command::Namespace(namespace, command)).await.map(|_| ())?)
+    }
+
+    /// Whether this node has nobody with whom it would have to agree on `what`.
+    fn alone(&self, what: &'static str) -> Result<(), Error> {
+        match &self.forwarder {
+            None => Ok(()),
+            Some(_) => Err(Error::ClusterWide { what }),
+        }
     }
 }

@@ -33,22 +33,23 @@ impl Naming {
         if kind == Kind::Persistent && !self.holds(&service, Kind::Ephemeral) {
             return Err(Error::PersistentUnavailable);
         }
+        if let Some(forwarder) = self.forwarder.as_ref().filter(|_| kind == Kind::Ephemeral) {
+            return Ok(forwarder.register(service, instance, publication).await?);
+        }
         let reply = self.change(service, ServiceCommand::Register(instance, kind, publication)).await?;
         first(reply)
     }
 
     /// Removes the instance that `target` means, if it is of that kind, and forgets what an operator laid over it.
-    /// Returns it as it was, and the revision of the service.
+    /// Returns the revision of the service.
     ///
     /// # Errors
     /// Not found if there is no such instance; ambiguous if the target names no cluster and fits several.
-    pub async fn deregister(
-        &self,
-        service: ServiceKey,
-        target: Target,
-        kind: Kind,
-    ) -> Result<(Arc<Instance>, u64), Error> {
-        first(self.change(service, ServiceCommand::Deregister(target, kind)).await?)
+    pub async fn deregister(&self, service: ServiceKey, target: Target, kind: Kind) -> Result<u64, Error> {
+        if let Some(forwarder) = self.forwarder.as_ref().filter(|_| kind == Kind::Ephemeral) {
+            return Ok(forwarder.deregister(service, target).await?);
+        }
+        Ok(self.change(service, ServiceCommand::Deregister(target, kind)).await?.revision)
     }
 
     /// Has the apply loop change `service`.

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use super::{Error, Naming};
-use crate::registry::{self, Instance, InstanceKey, Kind, ServiceKey, Target, service::Service};
+use crate::{
+    cluster::forward::Noted,
+    registry::{self, Instance, InstanceKey, Kind, ServiceKey, Target, service::Service, version::OwnerId},
+};
 
 /// What a beat met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pulse {
     /// The instance is listed as healthy and its lease begins anew.
     Renewed,
-    /// The instance is listed as unhealthy, or is kept by a connection alone. Only [`Naming::beat`] makes it healthy and
-    /// gives it a lease.
-    Late(ServiceKey, InstanceKey),
+    /// Only [`Naming::beat`] can say: the instance is listed as unhealthy, is not kept by beats, or is another member's to
+    /// know.
+    Late(ServiceKey, Target),
     /// The instance is unknown.
     Unknown,
 }
@@ -48,11 +51,11 @@ impl Naming {
     /// Notes a beat of the instance that `target` means.
     ///
     /// # Errors
-    /// Ambiguous if the target names no cluster and fits several; [`Error::NoBeats`] for a persistent instance.
+    /// Ambiguous if the target names no cluster and fits several; no beats for a persistent instance.
     pub fn pulse(&self, service: &ServiceKey, target: &Target) -> Result<Pulse, Error> {
         match self.locate(service, target)? {
             Some((service, instance)) => self.note(&service, &instance),
-            None => Ok(Pulse::Unknown),
+            None => Ok(self.unknown(service.clone(), target.clone())),
         }
     }
 
@@ -84,8 +87,8 @@ impl Naming {
                 pulse
             }
             None => {
-                held.0 = State::Named(Box::new((service, target)));
-                Ok(Pulse::Unknown)
+                held.0 = State::Named(Box::new((service.clone(), target.clone())));
+                Ok(self.unknown(service, target))
             }
         }
     }
@@ -96,13 +99,32 @@ impl Naming {
         Ok(found.map(|instance| (service, instance)))
     }
 
-    fn note(&self, service: &Service, instance: &Instance) -> Result<Pulse, Error> {
+    fn note(&self, service: &Arc<Service>, instance: &Arc<Instance>) -> Result<Pulse, Error> {
         if instance.kind() == Kind::Persistent {
-            return Err(Error::NoBeats { service: service.key().clone(), kind: instance.kind() });
+            let (service, kind) = (service.key().clone(), instance.kind());
+            return Err(registry::Error::NoBeats { service, kind }.into());
         }
-        self.registry.beat(instance);
-        let renewed = instance.is_well_here() && instance.lease().is_some();
-        Ok(if renewed { Pulse::Renewed } else { Pulse::Late(service.key().clone(), instance.key()) })
+        let renewed = match self.forwarder.as_ref().map(|forwarder| forwarder.note(service, instance)).transpose()? {
+            None | Some(Noted::Here) => {
+                self.registry.beat(instance);
+                instance.beats_well_at(OwnerId::SELF)
+            }
+            Some(Noted::Waits) => true,
+            Some(Noted::Ask) => false,
+        };
+        if renewed {
+            return Ok(Pulse::Renewed);
+        }
+        let InstanceKey { endpoint, cluster } = instance.key();
+        Ok(Pulse::Late(service.key().clone(), Target { endpoint, cluster: Some(cluster) }))
+    }
+
+    /// What a beat of an instance met that this node does not list.
+    fn unknown(&self, service: ServiceKey, target: Target) -> Pulse {
+        match &self.forwarder {
+            Some(forwarder) if !forwarder.is_here(&service, &target.endpoint) => Pulse::Late(service, target),
+            Some(_) | None => Pulse::Unknown,
+        }
     }
 }
 

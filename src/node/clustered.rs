@@ -8,13 +8,15 @@ use crate::{
     clock::Clock,
     cluster::{
         self, Cluster, Epoch, Parts,
-        dial::Dialer,
         epoch::{self, EpochFile},
-        handshake::{Identity, ShortSecret},
-        listen::{self, Entrance},
+        network::{
+            dial::{self, Dialer},
+            handshake::{Identity, ShortSecret},
+            listen::{self, Entrance},
+            tls::{self, Files, Tls},
+        },
         resolve::{Resolve, ResolveError},
         source::Members,
-        tls::{self, Files, Tls},
     },
     config::Settings,
     registry::{RegistryHandle, replication::Replication, version::Stamp},
@@ -117,7 +119,7 @@ fn tls(settings: &cluster::Settings) -> Result<Option<Arc<Tls>>, Error> {
 }
 
 /// The addresses of members, asked for anew for each connection.
-fn resolve(by: Resolve) -> cluster::dial::Resolve {
+fn resolve(by: Resolve) -> dial::Resolve {
     Arc::new(move |member| {
         let member = member.clone();
         Box::pin(async move {

@@ -372,7 +372,7 @@ fn without_lease(instance: &Instance, context: &impl Context) -> Edit {
 /// What an explicit removal does: beats keep the instance no longer, here or at any other member.
 pub(super) fn strike(instance: &Instance, stamp: Stamp, context: &impl Context) -> Edit {
     let mut parts = instance.parts();
-    if let Some(own) = parts.own.as_mut().filter(|own| own.version.stamp() < stamp) {
+    if let Some(own) = parts.own.as_mut().filter(|own| own.lease.is_some() && own.version.stamp() < stamp) {
         own.lease = None;
         own.version = bumped(own.version, context);
     }

@@ -32,6 +32,8 @@ pub enum Command {
     Namespace(Namespace, NamespaceCommand),
     /// A change of a switch.
     Switch(SwitchChange),
+    /// As [`ServiceCommand::Renew`] for many instances; those that are unknown are passed over.
+    Renew(Vec<(ServiceKey, InstanceKey)>),
     /// Records of other members, or of this one, come and go. It cannot fail.
     Replicate(Vec<(ServiceKey, Replica)>),
 }
@@ -175,6 +177,14 @@ pub enum Error {
         /// Where the instance listens.
         endpoint: Endpoint,
     },
+    /// A beat for an instance that is not kept by beats.
+    #[error("the instance in service {service} is {kind} and takes no beats; only ephemeral instances do")]
+    NoBeats {
+        /// The service.
+        service: ServiceKey,
+        /// The kind of the instance.
+        kind: Kind,
+    },
     /// The request fits several instances.
     #[error(transparent)]
     Ambiguous(#[from] Ambiguous),
@@ -238,6 +248,7 @@ impl Classify for Error {
             | Self::OtherKind { .. }
             | Self::HeldByConnection { .. }
             | Self::HeldElsewhere { .. }
+            | Self::NoBeats { .. }
             | Self::Checked { .. } => Code::FailedPrecondition,
             Self::Ambiguous(_) | Self::NamespaceReserved | Self::Metadata(_) | Self::Period(_) => Code::InvalidArgument,
             Self::Overloaded { .. } => Code::ResourceExhausted,
@@ -259,6 +270,7 @@ impl Classify for Error {
             | Self::InstanceUnknown { .. }
             | Self::HeldByConnection { .. }
             | Self::HeldElsewhere { .. }
+            | Self::NoBeats { .. }
             | Self::Checked { .. }
             | Self::NamespaceUnknown(_)
             | Self::NamespaceExists(_)

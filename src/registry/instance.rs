@@ -306,6 +306,18 @@ impl Instance {
         self.covered().iter().any(|share| share.version.owner().is_self() && share.publication.healthy)
     }
 
+    /// Whether `owner` says that it is well, and beats keep it there.
+    #[must_use]
+    pub fn beats_well_at(&self, owner: OwnerId) -> bool {
+        if owner.is_self() {
+            return self.is_well_here() && self.lease.is_some();
+        }
+        if self.version.owner() == owner {
+            return self.flags.has(Flags::WELL) && self.flags.has(Flags::BEATS);
+        }
+        self.covered().iter().any(|share| share.version.owner() == owner && share.publication.healthy && share.beats)
+    }
+
     /// Whether only other members have publishers of it.
     #[must_use]
     pub fn is_elsewhere(&self) -> bool {
@@ -471,7 +483,7 @@ impl Instance {
     #[must_use]
     pub fn looks_like(&self, other: &Self) -> bool {
         let shown = |rare: &Option<Box<Rare>>| {
-            let rare = rare.as_ref().map(|rare| Rare::clone(rare)).unwrap_or_default();
+            let rare = rare.as_deref().cloned().unwrap_or_default();
             Rare { older_connections: Vec::new(), covered: Vec::new(), ..rare }
         };
         self.weight == other.weight
@@ -529,6 +541,7 @@ mod tests {
         assert!(instance.healthy() && !instance.is_well_here() && !instance.is_elsewhere());
         assert_eq!(instance.versions().map(|v| v.owner()).collect::<Vec<_>>(), [c, b, OwnerId::SELF]);
         assert_eq!(instance.connections().map(ConnectionId::number).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!([b, c, OwnerId::SELF].map(|owner| instance.beats_well_at(owner)), [false, true, false]);
         assert!(!instance.share(c).unwrap().connections && instance.share(OwnerId::SELF).unwrap().connections);
         let mut parts = instance.with_overlay(Overlay::default()).parts();
         assert_eq!(parts.own.as_ref().unwrap().publication.weight.value(), 5.0);

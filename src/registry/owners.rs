@@ -47,6 +47,13 @@ impl Owners {
         Some(id)
     }
 
+    /// The number of an incarnation, if it has one.
+    #[must_use]
+    pub fn find(&self, name: &str, epoch: u64) -> Option<OwnerId> {
+        let is = |owner: &Incarnation| owner.epoch == epoch && *owner.name == *name;
+        OwnerId::new(self.0.read().iter().position(|owner| owner.as_ref().is_some_and(is))?)
+    }
+
     /// Frees the number of an owner of whom no record is left.
     pub fn release(&self, owner: OwnerId) {
         if let (false, Some(place)) = (owner.is_self(), self.0.write().get_mut(owner.number())) {
@@ -85,6 +92,7 @@ mod tests {
         let later = owners.number(&incarnation("b", 2)).unwrap();
         assert_eq!((b.number(), later.number()), (1, 2));
         assert_eq!(owners.number(&incarnation("b", 1)), Some(b));
+        assert_eq!((owners.find("b", 2), owners.find("b", 3)), (Some(later), None));
         assert_eq!(owners.number(&incarnation("a", 1)), Some(OwnerId::SELF));
         owners.release(b);
         owners.release(OwnerId::SELF);

@@ -167,3 +167,6 @@ fn parts(view: View<'_>, key: InstanceKey, snowflake: Option<u64>, context: &imp
     let others = smallvec::SmallVec::new();
     Some(Parts { key, kind: Kind::Ephemeral, own: None, others, overlay, snowflake })
 }
+
+#[cfg(test)]
+mod tests;

@@ -218,6 +218,14 @@ impl Writer {
                     self.shared.switches.store(Arc::new(Switches::clone(&self.shared.switches.load()).with(change)));
                     (Ok(Reply::default()), None)
                 }
+                Command::Renew(names) => {
+                    for (service, instance) in names {
+                        let at = drafts.open(service, &self.shared.index);
+                        // That it is unknown the caller sees in the snapshot.
+                        let _ = self.apply_to_service(&mut drafts, at, ServiceCommand::Renew(instance), now);
+                    }
+                    (Ok(Reply::default()), None)
+                }
                 Command::Replicate(replicas) => {
                     for (service, replica) in replicas {
                         self.replicate(&mut drafts, service, replica, now);

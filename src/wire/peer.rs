@@ -3,6 +3,8 @@
 //! A peer's names were checked where they were registered; they are checked again for what they are made of, but not
 //! against this node's limits: what one member took, every member keeps.
 
+pub mod refusal;
+
 use std::{collections::HashMap, sync::LazyLock};
 
 use super::pb::peer as pb;

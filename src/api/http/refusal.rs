@@ -136,7 +136,7 @@ impl From<naming::Error> for Refusal {
             | naming::Error::Selector(_)
             | naming::Error::Argument { .. }
             | naming::Error::PersistentUnavailable
-            | naming::Error::NoBeats { .. }
+            | naming::Error::ClusterWide { .. }
             | naming::Error::Registry(_) => classified(&error),
         }
     }

@@ -220,7 +220,7 @@ impl Mover<'_> {
         let answer = timeout(self.hub.settings.down_after, self.hub.transport.forward(&target, request)).await;
         match answer {
             Ok(Ok(pb::ForwardResponse { outcome: Some(pb::forward_response::Outcome::Done(_)), standing })) => {
-                self.hub.reported(&target, standing);
+                self.hub.registry.observe(Stamp::new(standing.unwrap_or_default().stamp));
                 tally.handed += shares.len();
                 let records = shares.into_iter().map(|(name, share)| (name, share.version.stamp())).collect();
                 let until = self.hub.now() + self.hub.settings.handover_linger;

@@ -12,7 +12,7 @@ use crate::{
     api::reply,
     error::{Classify, Code},
     naming::{Beat, BeatResult, Error, Held, Pulse},
-    registry::{InstanceKey, ServiceKey, Target},
+    registry::{ServiceKey, Target},
     wire::{
         native::{DecodeError, duration, instance},
         pb::{self, beat_failure::Target as Which},
@@ -41,7 +41,7 @@ struct Session {
 struct Answer {
     renewed: u32,
     failures: Vec<pb::BeatFailure>,
-    late: Vec<(Which, ServiceKey, InstanceKey)>,
+    late: Vec<(Which, ServiceKey, Target)>,
 }
 
 impl Answer {
@@ -66,7 +66,7 @@ impl Answer {
     fn note(&mut self, which: Which, pulse: Result<Pulse, Error>) {
         match pulse {
             Ok(Pulse::Renewed) => self.renewed += 1,
-            Ok(Pulse::Late(service, instance)) => self.late.push((which, service, instance)),
+            Ok(Pulse::Late(service, target)) => self.late.push((which, service, target)),
             Ok(Pulse::Unknown) => self.fail(which, pb::BeatResult::Unknown, String::new),
             Err(error) => self.refuse(which, &error),
         }
@@ -163,15 +163,14 @@ impl Session {
         self.held.insert(target.handle, held);
     }
 
-    /// Has the apply loop make the late instances healthy.
+    /// Has the apply loop make the late instances healthy, or asks their owners.
     async fn renew_late(&self, answer: &mut Answer) {
         let mut late = std::mem::take(&mut answer.late).into_iter();
         loop {
             let (names, beats): (Vec<_>, Vec<_>) = late
                 .by_ref()
                 .take(AT_ONCE)
-                .map(|(which, service, InstanceKey { endpoint, cluster })| {
-                    let target = Target { endpoint, cluster: Some(cluster) };
+                .map(|(which, service, target)| {
                     let naming = self.api.naming.clone();
                     (which, async move { naming.beat(service, &target, None).await })
                 })

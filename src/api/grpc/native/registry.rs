@@ -70,7 +70,7 @@ impl RegistryService for NativeApi {
             Some(kind) => kind,
             None => self.naming.instance(&service, &target).map_err(refuse(Shape::Keyed))?.0.kind(),
         };
-        let (_, revision) = self.naming.deregister(service, target, kind).await.map_err(refuse(Shape::Keyed))?;
+        let revision = self.naming.deregister(service, target, kind).await.map_err(refuse(Shape::Keyed))?;
         Ok(Response::new(pb::DeregisterInstanceResponse { revision }))
     }
 

@@ -235,7 +235,8 @@ fn the_secret_is_not_shown() {
 
 #[test]
 fn the_longest_name_fits() {
-    let longest = name(&format!("{}:65535", "x".repeat(253)));
+    let label = "x".repeat(63);
+    let longest = name(&format!("{label}.{label}.{label}.{}:65535", "x".repeat(61)));
     let mut frame = Vec::new();
     put_name(&mut frame, &longest).unwrap();
     assert_eq!(frame.len(), 2 + NAME);

@@ -10,9 +10,9 @@ use tokio_rustls::TlsStream;
 
 use super::{
     handshake::{self, BOUND, Binding, Error, Identity},
-    member::MemberName,
     tls::{self, Tls},
 };
+use crate::cluster::member::MemberName;
 
 /// What HTTP/2 is spoken over.
 pub type Stream = Box<dyn Duplex>;

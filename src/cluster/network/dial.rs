@@ -25,12 +25,13 @@ use tracing::debug;
 
 use super::{
     handshake::{self, Identity},
-    http2,
-    member::MemberName,
-    secure,
+    http2, secure,
     severable::Severable,
     stream::{Outgoing, deliver},
     tls::Tls,
+};
+use crate::cluster::{
+    member::MemberName,
     transport::{BoxFuture, Dialled, LINK_CAPACITY, Link, Transport, Unreachable},
 };
 use crate::{

@@ -1,4 +1,4 @@
-//! Between the two halves of a [`Link`](super::transport::Link) and the two streams of the call that carries it.
+//! Between the two halves of a [`Link`](crate::cluster::transport::Link) and the two streams of the call that carries it.
 
 use std::{
     pin::Pin,
@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::Streaming;
 use tracing::debug;
 
-use super::member::MemberName;
+use crate::cluster::member::MemberName;
 use crate::quiet::Quiet;
 
 /// How long an end that was let go of keeps the call, so that what it has sent arrives and the other end can let go too.

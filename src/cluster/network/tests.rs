@@ -19,8 +19,10 @@ use super::{
     dial::{Dialer, Resolve},
     handshake::{self, Identity},
     listen::{self, Entrance},
-    member::MemberName,
     tls::{Tls, tests::Authority},
+};
+use crate::cluster::{
+    member::MemberName,
     transport::{
         Accepted, Dialled, Transport, Unreachable,
         memory::tests::{Links, Node, name, node, ping, pong},

@@ -20,7 +20,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::member::MemberName;
+use crate::cluster::member::MemberName;
 use crate::setting::Secret;
 
 /// How long the whole of it may take. Four frames take two round trips; a member that needs longer serves nobody.

@@ -9,8 +9,10 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{
     listen::Knows,
-    member::MemberName,
     stream::{Outgoing, deliver},
+};
+use crate::cluster::{
+    member::MemberName,
     transport::{Accept, LINK_CAPACITY, Link},
 };
 use crate::{

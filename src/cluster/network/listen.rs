@@ -22,13 +22,11 @@ use tracing::{debug, warn};
 use super::{
     complaints::Complaints,
     handshake::{self, Identity},
-    http2,
-    member::MemberName,
-    secure,
+    http2, secure,
     service::PeerApi,
     tls::Tls,
-    transport::Accept,
 };
+use crate::cluster::{member::MemberName, transport::Accept};
 use crate::{clock::Clock, shutdown::Shutdown, wire::pb::peer::peer_service_server::PeerServiceServer};
 
 /// Connections that may be open before their ends are proved. Each may last [`handshake::BOUND`] and holds a few KiB;

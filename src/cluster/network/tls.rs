@@ -23,7 +23,7 @@ use rustls::{
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use tracing::{info, warn};
 
-use super::member::MemberName;
+use crate::cluster::member::MemberName;
 use crate::shutdown::Shutdown;
 
 /// How often the files are looked at.
