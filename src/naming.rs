@@ -21,7 +21,7 @@ pub use self::{
 };
 pub use crate::registry::BeatResult;
 use crate::{
-    cluster::forward::Forwarder,
+    cluster::{Cluster, forward::Forwarder},
     registry::{Figures, Limits, RegistryHandle},
 };
 
@@ -32,19 +32,31 @@ pub struct Naming {
     limits: Arc<Limits>,
     /// To the owners of beat sources, if this node is one of several.
     forwarder: Option<Forwarder>,
+    cluster: Option<Cluster>,
 }
 
 impl Naming {
     /// The use cases over `registry`, within `limits`.
     #[must_use]
     pub fn new(registry: RegistryHandle, limits: Limits) -> Self {
-        Self { registry, limits: Arc::new(limits), forwarder: None }
+        Self { registry, limits: Arc::new(limits), forwarder: None, cluster: None }
     }
 
     /// The use cases over the registry of a member of a cluster: what beats keep goes by `forwarder` to its owner.
     #[must_use]
     pub fn clustered(registry: RegistryHandle, limits: Limits, forwarder: Forwarder) -> Self {
-        Self { registry, limits: Arc::new(limits), forwarder: Some(forwarder) }
+        Self { registry, limits: Arc::new(limits), forwarder: Some(forwarder), cluster: None }
+    }
+
+    /// The same, on a node that may leave `cluster`.
+    #[must_use]
+    pub fn of(self, cluster: Cluster) -> Self {
+        Self { cluster: Some(cluster), ..self }
+    }
+
+    /// Whether this node has begun to leave a cluster.
+    fn is_leaving(&self) -> bool {
+        self.cluster.as_ref().is_some_and(Cluster::is_leaving)
     }
 
     /// The validators of names, addresses and metadata.

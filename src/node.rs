@@ -92,7 +92,7 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let subscribers = push.subscribers().clone();
     let sdk_push = SdkPush::new(registry.clone(), subscribers.clone(), settings.sdk.clone(), shutdown.clone());
     let naming = match &cluster {
-        Some(cluster) => Naming::clustered(registry, settings.limits.clone(), cluster.forwarder()),
+        Some(cluster) => Naming::clustered(registry, settings.limits.clone(), cluster.forwarder()).of(cluster.clone()),
         None => Naming::new(registry, settings.limits.clone()),
     };
     let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);

@@ -1,6 +1,8 @@
 //! Wire forms and the registry's values, translated into each other. No I/O.
 
+mod host;
 pub mod http_v1;
+pub mod json;
 pub mod native;
 pub mod peer;
 pub mod sdk;

@@ -32,7 +32,22 @@ const LAYERS: &[(&str, &[&str])] = &[
     // The use cases.
     ("naming", &["error", "clock", "shutdown", "setting", "registry", "wire", "push", "cluster"]),
     // Front ends.
-    ("api", &["error", "clock", "shutdown", "setting", "readiness", "machine", "registry", "wire", "push", "naming"]),
+    (
+        "api",
+        &[
+            "error",
+            "clock",
+            "quiet",
+            "shutdown",
+            "setting",
+            "readiness",
+            "machine",
+            "registry",
+            "wire",
+            "push",
+            "naming",
+        ],
+    ),
     // Edges.
     ("data_dir", &[]),
     ("listen", &[]),

@@ -3,6 +3,7 @@
 pub mod accept;
 pub mod connection;
 pub mod drain;
+mod gather;
 pub mod health;
 pub mod metrics;
 pub mod native;

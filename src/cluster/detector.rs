@@ -49,6 +49,17 @@ impl Standing {
     }
 }
 
+impl Standing {
+    /// Whether what it left is on its own: nobody that is up has it up.
+    #[must_use]
+    pub const fn is_gone(self) -> bool {
+        match self {
+            Self::Up | Self::Suspect | Self::Unreachable => false,
+            Self::Dead | Self::Departed => true,
+        }
+    }
+}
+
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

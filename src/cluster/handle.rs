@@ -163,6 +163,12 @@ impl Cluster {
     }
 }
 
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("me", &self.hub.me).field("stage", &self.hub.stage()).finish_non_exhaustive()
+    }
+}
+
 /// What answers the other members.
 struct Door {
     hub: Arc<Hub>,

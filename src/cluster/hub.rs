@@ -197,13 +197,33 @@ impl Hub {
         let now = self.now();
         let met = self.detector.lock().met(peer, epoch, now);
         match met {
-            Met::First | Met::Same => Ok(()),
+            Met::First | Met::Same => {
+                if let Some(owner) = self.registry.owners().find(peer.as_str(), epoch.number()) {
+                    self.orphans.lock().remove(owner);
+                }
+                Ok(())
+            }
             Met::Restarted { former } => {
                 info!(%peer, former = former.number(), epoch = epoch.number(), "a member has started anew");
                 self.orphaned(peer, former, now);
                 Ok(())
             }
             Met::Stale { .. } | Met::Stranger => Err(met),
+        }
+    }
+
+    /// Finds owners that nobody answers for any more and makes orphans of them: of a member that was taken off the list, or
+    /// of one that was gone when the last word of it came.
+    pub(super) fn find_orphans(&self, now: Mono) {
+        for (owner, Incarnation { name, epoch }) in self.registry.owners().others() {
+            let lives = MemberName::parse(&name).is_ok_and(|name| {
+                let detector = self.detector.lock();
+                let there = detector.standing(&name).is_some_and(|standing| !standing.is_gone());
+                there && detector.epoch(&name).is_some_and(|known| known.number() == epoch)
+            });
+            if !lives && self.orphans.lock().add(owner, now) {
+                self.moving.notify_one();
+            }
         }
     }
 

@@ -57,6 +57,7 @@ fn observe(hub: &Hub) {
     for change in changes {
         stands(hub, change, now);
     }
+    hub.find_orphans(now);
     hub.routes.publish(View { me: hub.me.clone(), eligible: eligible.clone(), up });
     let moved = **hub.eligible.load() != eligible;
     if moved {

@@ -18,9 +18,15 @@ impl Naming {
     /// A connection has ended; what it alone published is gone when this returns. Never refused for want of a place in
     /// the queue.
     ///
+    /// On a node that leaves its cluster connections end because it sends them away: what they published stays listed,
+    /// there and at the others, until its publisher has come back elsewhere or the grace is over.
+    ///
     /// # Errors
     /// Unavailable if the registry has stopped.
     pub async fn close_connection(&self, connection: ConnectionId) -> Result<(), Error> {
+        if self.is_leaving() {
+            return Ok(());
+        }
         Ok(self.registry.apply_surely(Command::Close(connection)).await.map(|_| ())?)
     }
 

@@ -27,6 +27,13 @@ impl Watches {
         }
     }
 
+    /// Tells all who wait, whatever they wait for, to look again.
+    pub(super) fn notify_all(&self) {
+        for sender in &self.0 {
+            sender.send_modify(|_| ());
+        }
+    }
+
     /// How many services are waited for.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -55,8 +62,8 @@ impl Watch {
         &self.key
     }
 
-    /// Completes when the service has changed since the last call, or since the watch began. The snapshot to read is the
-    /// one that is there then. Cancelling loses nothing.
+    /// Completes when the service has changed since the last call, or since the watch began, and when it may have done so
+    /// while nothing was pushed. The snapshot to read is the one that is there then. Cancelling loses nothing.
     pub async fn changed(&mut self) {
         let alive = match &mut self.receiver {
             Some(receiver) => receiver.changed().await.is_ok(),
@@ -92,6 +99,8 @@ mod tests {
         watch.changed().await;
         assert!(tokio::time::timeout(std::time::Duration::from_millis(10), watch.changed()).await.is_err());
         let second = watches.subscribe(key);
+        watches.notify_all();
+        watch.changed().await;
         drop(watch);
         assert_eq!(watches.len(), 1);
         drop(second);

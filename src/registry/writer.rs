@@ -46,7 +46,7 @@ use super::{
     settings::Settings,
     snapshot::Snapshot,
     store::{Gauges, Request, Shared},
-    switches::Switches,
+    switches::{SwitchChange, Switches},
     version::{Stamp, Version},
     watches::Watches,
 };
@@ -214,8 +214,7 @@ impl Writer {
                 }
                 Command::Namespace(namespace, command) => (self.apply_to_namespaces(namespace, command), None),
                 Command::Switch(change) => {
-                    info!(?change, "switch changed");
-                    self.shared.switches.store(Arc::new(Switches::clone(&self.shared.switches.load()).with(change)));
+                    self.switch(change);
                     (Ok(Reply::default()), None)
                 }
                 Command::Renew(names) => {
@@ -242,6 +241,18 @@ impl Writer {
             }
             // Who no longer waits for the answer has still had the change.
             let _ = to.send(result);
+        }
+    }
+
+    fn switch(&self, change: SwitchChange) {
+        info!(?change, "switch changed");
+        let before = self.shared.switches.load_full();
+        let now = Switches::clone(&before).with(change);
+        let resumed = now.push_enabled && !before.push_enabled;
+        self.shared.switches.store(Arc::new(now));
+        if resumed {
+            // Whoever pushes has passed over what changed in the meantime, and finds out by a look at the revisions.
+            self.shared.watches.notify_all();
         }
     }
 

@@ -15,7 +15,7 @@ mod value;
 pub use self::{
     checker::{checker, checker_json, checkers_json},
     form::{FormError, Params},
-    list::{Frame, host, list_body, push_string},
+    list::{Frame, list_body},
     member::{Member, envelope, member_json},
     metadata::{MetadataError, metadata_pairs},
     pattern::NamePattern,

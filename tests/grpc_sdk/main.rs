@@ -10,6 +10,7 @@ mod client;
 mod cross;
 mod gate;
 mod life;
+mod light;
 mod limits;
 mod load;
 mod names;

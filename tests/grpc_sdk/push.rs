@@ -70,6 +70,24 @@ async fn clusters_come_back_to_the_letter_and_filter() {
     assert_eq!(subscriber.next_within(Duration::from_millis(200)).await, None);
 }
 
+#[tokio::test]
+async fn what_was_missed_while_pushing_was_off_comes_when_it_is_on_again() {
+    let server = Server::start().await;
+    let (publisher, mut subscriber) = (Sdk::connect(server.grpc).await, Sdk::connect(server.grpc).await);
+    subscriber.subscribe("orders", "").await;
+    let turn = async |on| {
+        let target = format!("/nacos/v1/ns/operator/switches?entry=pushEnabled&value={on}");
+        assert_eq!(server.call("PUT", &target).await.0, 200);
+    };
+    turn(false).await;
+    publisher.batch("orders", &[1, 2]).await;
+    assert_eq!(subscriber.next_within(Duration::from_millis(200)).await, None);
+    turn(true).await;
+    assert_eq!(subscriber.next_ports().await, [1, 2]);
+    publisher.batch("orders", &[3]).await;
+    assert_eq!(subscriber.next_ports().await, [3]);
+}
+
 /// Item 10 of the checklist.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_changes_are_a_handful_of_pushes_and_a_mute_client_harms_nobody() {

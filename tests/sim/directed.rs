@@ -43,3 +43,14 @@ async fn beat_sources_of_a_dead_node_live_on_elsewhere() {
     assert_eq!(world.listed("a").len(), 30);
     assert_eq!(world.listed("c").len(), 30);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_member_left_goes_when_it_is_taken_off_the_list() {
+    let world = World::new(3).await;
+    world.node("c").unwrap().register("10.0.0.1", 80).await;
+    world.within(LONG, "all list it", |world| world.everywhere(&["10.0.0.1:80"])).await;
+    world.leave_out("c");
+    world.kill("c");
+    // Nobody beats: the grace of the copy, or the lease at who took it over, ends.
+    world.within(LONG, "nobody lists it", |world| world.everywhere(&[])).await;
+}

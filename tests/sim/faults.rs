@@ -47,6 +47,9 @@ pub struct Plan {
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// More than a node takes that leaves in good order.
+const LEAVING: Duration = Duration::from_secs(16);
+
 /// Time that a node has to catch up before it is judged as the others are.
 const RECOVERY: Duration = Duration::from_secs(20);
 
@@ -94,7 +97,7 @@ fn gentle(plan: &mut Plan, names: &[String], rng: &mut Rng) {
         }
         1 => {
             add(begins, Fault::Leave(victim.clone()));
-            add(ends + 12 * SECOND, Fault::Start(victim.clone()));
+            add(ends + LEAVING, Fault::Start(victim.clone()));
         }
         2 => {
             add(begins, Fault::Freeze(victim.clone()));
@@ -108,7 +111,7 @@ fn gentle(plan: &mut Plan, names: &[String], rng: &mut Rng) {
             add(ends + SECOND, Fault::Start(victim.clone()));
         }
     }
-    let recovered = ends + 12 * SECOND + RECOVERY;
+    let recovered = ends + LEAVING + RECOVERY;
     add(recovered, Fault::Shaky(victim, false));
     plan.ends = recovered;
 }
@@ -179,8 +182,7 @@ fn wild(plan: &mut Plan, names: &[String], rng: &mut Rng) {
             }
         }
     }
-    // A node that leaves takes ten seconds at most.
-    plan.ends += Duration::from_secs(length) + 12 * SECOND;
+    plan.ends += Duration::from_secs(length) + LEAVING;
 }
 
 /// Does to the world what a fault says.

@@ -16,8 +16,10 @@ use nomina::{
     cluster::{
         Cluster, Epoch, MemberList, MemberName, Parts, Settings, Stage,
         epoch::EpochFile,
-        transport::memory::{Member, Network},
+        forward::Forwarder,
+        transport::memory::Network,
     },
+    naming::Naming,
     registry::{
         self, ClusterName, Command, Instance, InstanceKey, Kind, Limits, Publication, RegistryHandle, ServiceCommand,
         ServiceKey, Target, instance::ConnectionId, owners::Incarnation, replication::Replication, version::Stamp,
@@ -54,7 +56,8 @@ pub struct Node {
     pub name: String,
     pub registry: RegistryHandle,
     pub cluster: Cluster,
-    pub transport: Arc<Member>,
+    pub forwarder: Forwarder,
+    pub naming: Naming,
     pub shutdown: Shutdown,
 }
 
@@ -142,7 +145,7 @@ impl World {
         let (settings, limits) = (registry::Settings::default(), Limits::default());
         let (registry, journal) =
             RegistryHandle::start_replicated(settings, limits, self.clock, &shutdown, replication);
-        let porch = Arc::new(Porch::new(registry.clone(), shutdown.clone()));
+        let porch = Arc::new(Porch::new(shutdown.clone()));
         let transport = Arc::new(self.network.join(&member(name), porch.clone()));
         let cluster = Cluster::start(Parts {
             me: member(name),
@@ -151,13 +154,21 @@ impl World {
             clock: self.clock,
             registry: registry.clone(),
             journal,
-            transport: transport.clone(),
+            transport,
             epoch,
             shutdown: shutdown.clone(),
         });
         porch.open(cluster.door());
-        let node = Arc::new(Node { name: name.to_owned(), registry, cluster, transport, shutdown });
+        let forwarder = cluster.forwarder();
+        let naming = Naming::clustered(registry.clone(), Limits::default(), forwarder.clone()).of(cluster.clone());
+        let node = Arc::new(Node { name: name.to_owned(), registry, cluster, forwarder, naming, shutdown });
         self.nodes.lock().insert(name.to_owned(), node);
+    }
+
+    /// Takes a node off the list of members.
+    pub fn leave_out(&self, name: &str) {
+        let names: Vec<_> = self.list.borrow().iter().filter(|listed| **listed != member(name)).cloned().collect();
+        self.list.send_replace(Arc::new(MemberList::new(names).unwrap()));
     }
 
     /// Ends a node without a word.
@@ -173,7 +184,10 @@ impl World {
     /// Ends a node in good order.
     pub async fn leave(&self, name: &str) {
         let Some(node) = self.node(name) else { return };
-        let done = node.cluster.leave(Duration::from_secs(10)).await;
+        let handed = node.cluster.hand_over(Duration::from_secs(5)).await;
+        // Clients are told to move.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        let done = node.cluster.part(Duration::from_secs(5)).await && handed;
         self.log.note(format!("{name} has left, all done: {done}"));
         if self.node(name).is_some_and(|now| Arc::ptr_eq(&now, &node)) {
             self.kill(name);

@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashMap,
+    future::{Future, poll_fn},
     net::IpAddr,
     sync::{
         Arc,
@@ -22,10 +23,11 @@ use tower::{Layer, ServiceExt, util::MapResponseLayer};
 use tracing::{debug, warn};
 
 use super::{
+    gather::Gather,
     server::Settings,
     transport::{Numbers, Transport},
 };
-use crate::{api::reply, clock::Clock, shutdown::Shutdown};
+use crate::{api::reply, clock::Clock, quiet::Quiet, shutdown::Shutdown};
 
 /// How long a client may take to make its first request.
 const FIRST_WORD: Duration = Duration::from_secs(30);
@@ -78,6 +80,14 @@ impl Drop for Gone {
     }
 }
 
+/// Why this side ends a connection.
+enum End {
+    /// Nothing was asked on it.
+    Mute,
+    /// No further request is to be taken.
+    Asked,
+}
+
 async fn connection(
     http: http2::Builder<TokioExecutor>,
     router: axum::Router,
@@ -105,20 +115,30 @@ async fn connection(
         request.extensions_mut().insert(info.clone());
         MapResponseLayer::new(reply::complete::<axum::body::Body>).layer(router.clone()).oneshot(request.map(Body::new))
     });
-    let mut serving = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    let stream = Gather::new(stream);
+    let mut serving = std::pin::pin!(http.serve_connection(TokioIo::new(stream.clone()), service));
+    let end = async {
+        tokio::select! {
+            () = mute(&begun, &shutdown) => End::Mute,
+            () = ending(&transport, &shutdown) => End::Asked,
+        }
+    };
     let served = tokio::select! {
-        served = serving.as_mut() => served,
-        () = mute(&begun, &shutdown) => {
-            debug!(%peer, "a connection was closed on which nothing was asked");
-            return;
-        }
-        () = ending(&transport, &shutdown) => {
-            serving.as_mut().graceful_shutdown();
-            tokio::select! {
-                served = serving.as_mut() => served,
-                () = closed(&transport) => Ok(()),
+        served = poll_fn(|context| stream.after(serving.as_mut().poll(context), context)) => served,
+        // A busy connection is polled thousands of times for each time that there is something to see here.
+        end = Quiet::new(end) => match end {
+            End::Mute => {
+                debug!(%peer, "a connection was closed on which nothing was asked");
+                return;
             }
-        }
+            End::Asked => {
+                serving.as_mut().graceful_shutdown();
+                tokio::select! {
+                    served = poll_fn(|context| stream.after(serving.as_mut().poll(context), context)) => served,
+                    () = closed(&transport) => Ok(()),
+                }
+            }
+        },
     };
     if let Err(error) = served {
         debug!(%peer, %error, "a connection ended early");

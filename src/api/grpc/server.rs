@@ -27,7 +27,8 @@ pub struct Settings {
     /// Most calls that one connection may have open at once, streams included: the bound for what one connection can make
     /// the server hold. A client beyond it waits.
     pub max_streams: u32,
-    /// Connections that may be open at once; further ones are closed at once. Each costs about 15 KiB.
+    /// Connections that may be open at once; further ones are closed at once. Each costs about 15 KiB, and
+    /// one of an SDK twice that.
     pub max_connections: usize,
     /// Connections that may be open at once from one address; further ones are closed at once. Lower it where no proxy
     /// stands before many clients.

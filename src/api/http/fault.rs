@@ -6,7 +6,7 @@ use axum::{
 };
 use http::{HeaderMap, Method, StatusCode, Uri, header};
 
-use crate::{api, registry::key::excerpt, wire::http_v1::push_string};
+use crate::{api, registry::key::excerpt, wire::json::push_string};
 
 /// There is no such path, or not for this method: 501 with an error page in JSON, or in HTML for a browser (Nacos).
 pub async fn unknown(State(state): State<api::http::State>, method: Method, uri: Uri, headers: HeaderMap) -> Response {

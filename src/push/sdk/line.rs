@@ -191,7 +191,9 @@ impl Line {
             }
             (What::Fuzzy, false) => state.fuzzy.failed(),
         }
-        wake(state);
+        if state.has_work() {
+            wake(state);
+        }
     }
 
     /// To be called every sweep: repeats what was not acknowledged in time, asks a silent client whether it is there.

@@ -25,7 +25,8 @@ pub(super) struct Outbox {
     pub(super) facts: ClientFacts,
     pub(super) waker: Option<Waker>,
     pub(super) control: VecDeque<Message>,
-    pub(super) slots: BTreeMap<u64, Slot>,
+    /// Boxed, because a tree keeps room for eleven, and most lines have a few.
+    pub(super) slots: BTreeMap<u64, Box<Slot>>,
     pub(super) by_topic: HashMap<TopicKey, u64, ahash::RandomState>,
     pub(super) queue: VecDeque<u64>,
     pub(super) fuzzy: Fuzzy,

@@ -59,7 +59,7 @@ impl Line {
                 since: self.hub.now(),
             },
         );
-        let mut slot = Slot::new(membership, listed);
+        let mut slot = Box::new(Slot::new(membership, listed));
         let mut state = self.state.lock();
         if state.ended {
             drop(state);

@@ -11,7 +11,10 @@ use super::*;
 use crate::{
     clock::Clock,
     naming::Naming,
-    registry::{ClusterName, InstanceKey, Limits, Publication, ServiceKey, instance::ConnectionId, select::Query},
+    registry::{
+        ClusterName, InstanceKey, Limits, Publication, ServiceKey, instance::ConnectionId, select::Query,
+        switches::SwitchChange,
+    },
     wire::sdk::{Ack, UNARY_PREFIX, pb},
 };
 
@@ -140,6 +143,24 @@ async fn clusters_come_back_to_the_letter_and_other_clusters_are_not_pushed() {
     settle().await;
     let (_, push) = next(&line).unwrap();
     assert_eq!((hosts(&push), &push["serviceInfo"]["clusters"]), (2, &json!(" c1")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_missed_while_pushing_was_off_is_pushed_when_it_is_on_again() {
+    let place = place(Settings::default()).await;
+    let (line, other) = (place.push.line(), place.push.line());
+    let _ = line.subscribe(&service(), "", Query::default(), None).unwrap();
+    let switch = |on| place.naming.turn_switch(SwitchChange::PushEnabled(on));
+    switch(false).await.unwrap();
+    place.publish(0..2, "").await;
+    settle().await;
+    assert!(next(&line).is_none());
+    // This one was told when it subscribed.
+    let _ = other.subscribe(&service(), "", Query::default(), None).unwrap();
+    switch(true).await.unwrap();
+    settle().await;
+    assert_eq!(hosts(&next(&line).unwrap().1), 2);
+    assert!(next(&other).is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,10 +2,16 @@
 
 use bytes::Bytes;
 
-use crate::registry::{
-    Instance, ServiceKey, Snapshot,
-    select::{Query, select},
-    snapshot::Form,
+use crate::{
+    registry::{
+        ServiceKey, Snapshot,
+        select::{Query, select},
+        snapshot::Form,
+    },
+    wire::{
+        host::{Detail, push_host},
+        json::{push_pairs, push_string, truth},
+    },
 };
 
 /// What of a list depends on who asks.
@@ -63,7 +69,7 @@ fn tail(service: &ServiceKey, snapshot: &Snapshot, query: &Query, last_ref_time:
         if position > 0 {
             json.push(',');
         }
-        host(&mut json, service, &grouped, instance, selected.protected || instance.healthy());
+        push_host(&mut json, service, &grouped, instance, selected.protected || instance.healthy(), Detail::All);
     }
     json.push_str("],\"lastRefTime\":");
     json.push_str(&last_ref_time.to_string());
@@ -79,142 +85,12 @@ fn tail(service: &ServiceKey, snapshot: &Snapshot, query: &Query, last_ref_time:
     json.into()
 }
 
-/// One instance as the list shows it, with `healthy` as its health.
-pub fn host(json: &mut String, service: &ServiceKey, grouped: &str, instance: &Instance, healthy: bool) {
-    let periods = instance.periods();
-    json.push_str("{\"instanceId\":");
-    push_string(json, &instance.id(service));
-    json.push_str(",\"ip\":");
-    push_string(json, &instance.address().to_string());
-    json.push_str(",\"port\":");
-    json.push_str(&instance.port().to_string());
-    json.push_str(",\"weight\":");
-    // Debug prints a float as Java and JSON do: always with a fraction or an exponent.
-    json.push_str(&format!("{:?}", instance.weight().value()));
-    json.push_str(",\"healthy\":");
-    json.push_str(truth(healthy));
-    json.push_str(",\"valid\":");
-    json.push_str(truth(healthy));
-    json.push_str(",\"marked\":false,\"enabled\":");
-    json.push_str(truth(instance.enabled()));
-    json.push_str(",\"ephemeral\":");
-    json.push_str(truth(instance.kind() == crate::registry::Kind::Ephemeral));
-    json.push_str(",\"clusterName\":");
-    push_string(json, instance.cluster().as_str());
-    json.push_str(",\"serviceName\":");
-    push_string(json, grouped);
-    json.push_str(",\"metadata\":");
-    push_pairs(json, instance.metadata().iter());
-    for (key, period) in [
-        ("instanceHeartBeatInterval", periods.interval),
-        ("instanceHeartBeatTimeOut", periods.timeout),
-        ("ipDeleteTimeout", periods.delete),
-    ] {
-        json.push_str(",\"");
-        json.push_str(key);
-        json.push_str("\":");
-        json.push_str(&period.as_millis().to_string());
-    }
-    // Nacos 2.5: `simple` without metadata, the value if there is one, nothing otherwise.
-    let generator = instance.metadata().value("preserved.instance.id.generator");
-    if let Some(generator) = generator.or(instance.metadata().is_empty().then_some("simple")) {
-        json.push_str(",\"instanceIdGenerator\":");
-        push_string(json, generator);
-    }
-    json.push('}');
-}
-
-/// Appends `text` as a JSON string.
-pub fn push_string(json: &mut String, text: &str) {
-    json.push('"');
-    let mut plain = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        json.push_str(text.get(plain..at).unwrap_or_default());
-        match byte {
-            b'"' => json.push_str("\\\""),
-            b'\\' => json.push_str("\\\\"),
-            b'\n' => json.push_str("\\n"),
-            b'\r' => json.push_str("\\r"),
-            b'\t' => json.push_str("\\t"),
-            control => json.push_str(&format!("\\u{control:04x}")),
-        }
-        plain = at + 1;
-    }
-    json.push_str(text.get(plain..).unwrap_or_default());
-    json.push('"');
-}
-
-fn push_pairs<'a>(json: &mut String, pairs: impl Iterator<Item = (&'a str, &'a str)>) {
-    json.push('{');
-    for (position, (key, value)) in pairs.enumerate() {
-        if position > 0 {
-            json.push(',');
-        }
-        push_string(json, key);
-        json.push(':');
-        push_string(json, value);
-    }
-    json.push('}');
-}
-
-const fn truth(value: bool) -> &'static str {
-    if value { "true" } else { "false" }
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::registry::{ClusterName, InstanceKey, Kind, Limits, Publication, Weight, overlay::Overlay};
-
-    proptest! {
-        #[test]
-        fn strings_are_escaped_as_json_wants(text: String) {
-            let mut json = String::new();
-            push_string(&mut json, &text);
-            prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
-        }
-
-        #[test]
-        fn weights_are_json_numbers(weight in 0.0_f64..=10_000.0) {
-            prop_assert_eq!(serde_json::from_str::<f64>(&format!("{weight:?}")).unwrap(), weight);
-        }
-    }
-
-    #[test]
-    fn a_host_has_every_key_that_clients_read() {
-        let limits = Limits::default();
-        let service = limits.service_key("", "", "demo").unwrap();
-        let instance = Instance::new(
-            InstanceKey { endpoint: limits.endpoint("10.0.0.7", 8080).unwrap(), cluster: ClusterName::default() },
-            Kind::Ephemeral,
-            Publication {
-                weight: Weight::new(2.0).unwrap(),
-                metadata: limits.metadata([("zone", "a")]).unwrap(),
-                ..Publication::default()
-            },
-            Overlay::default(),
-            None,
-            None,
-        );
-        let mut text = String::new();
-        host(&mut text, &service, "DEFAULT_GROUP@@demo", &instance, true);
-        assert!(text.contains("\"weight\":2.0"));
-        assert_eq!(
-            serde_json::from_str::<Value>(&text).unwrap(),
-            json!({
-                "instanceId": "10.0.0.7#8080#DEFAULT#DEFAULT_GROUP@@demo", "ip": "10.0.0.7", "port": 8080, "weight": 2.0,
-                "healthy": true, "valid": true, "marked": false, "enabled": true, "ephemeral": true,
-                "clusterName": "DEFAULT", "serviceName": "DEFAULT_GROUP@@demo", "metadata": {"zone": "a"},
-                "instanceHeartBeatInterval": 5000, "instanceHeartBeatTimeOut": 15000, "ipDeleteTimeout": 30000
-            })
-        );
-    }
+    use crate::registry::Limits;
 
     #[test]
     fn an_unknown_service_has_the_full_envelope() {

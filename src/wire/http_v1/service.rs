@@ -4,12 +4,18 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{checker_json, host, push_string, selector_json};
-use crate::registry::{
-    ClusterName, Instance, Metadata, ServiceKey, Snapshot,
-    select::{Query, select},
-    selector::Selector,
-    service::ClusterSettings,
+use super::{checker_json, selector_json};
+use crate::{
+    registry::{
+        ClusterName, Instance, Metadata, ServiceKey, Snapshot,
+        select::{Query, select},
+        selector::Selector,
+        service::ClusterSettings,
+    },
+    wire::{
+        host::{Detail, push_host},
+        json::push_string,
+    },
 };
 
 /// The answer of `GET /service`.
@@ -107,7 +113,7 @@ pub fn instance_row(
     last_beat: u64,
     overlay_age: Option<Duration>,
 ) {
-    host(json, service, &service.to_string(), instance, instance.healthy());
+    push_host(json, service, &service.to_string(), instance, instance.healthy(), Detail::All);
     json.pop();
     json.push_str(",\"lastBeat\":");
     json.push_str(&last_beat.to_string());

@@ -13,29 +13,28 @@ const PAYLOAD_BODY: u8 = 0x1a;
 const METADATA_TYPE: u8 = 0x1a;
 const ANY_VALUE: u8 = 0x12;
 
-/// An encoded message. Its middle part is shared by all messages that hold the same list.
+/// An encoded message. Its second part is shared by all messages that hold the same list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     head: Bytes,
     shared: Bytes,
-    tail: Bytes,
 }
 
 impl Message {
     /// A message of type `kind` with this body.
     #[must_use]
     pub fn new(kind: &str, json: &str) -> Self {
-        Self::sharing(kind, json, Bytes::new(), "")
+        Self::sharing(kind, json, Bytes::new())
     }
 
-    /// A message of type `kind` whose body is `before`, `shared` and `after`. `shared` is not copied.
+    /// A message of type `kind` whose body is `before` and `shared`, which is not copied.
     #[must_use]
-    pub fn sharing(kind: &str, before: &str, shared: Bytes, after: &str) -> Self {
-        let json = before.len() + shared.len() + after.len();
+    pub fn sharing(kind: &str, before: &str, shared: Bytes) -> Self {
+        let json = before.len() + shared.len();
         let metadata = field_len(kind.len());
         let any = field_len(json);
         let payload = field_len(metadata) + field_len(any);
-        let own = payload - shared.len() - after.len();
+        let own = payload - shared.len();
         let mut head = BytesMut::with_capacity(UNARY_PREFIX + own);
         head.put_u8(0);
         // gRPC's own bound: a message is shorter than 4 GiB, and settings keep it far below.
@@ -46,19 +45,19 @@ impl Message {
         put_key(&mut head, PAYLOAD_BODY, any);
         put_key(&mut head, ANY_VALUE, json);
         head.put_slice(before.as_bytes());
-        Self { head: head.freeze(), shared, tail: Bytes::copy_from_slice(after.as_bytes()) }
+        Self { head: head.freeze(), shared }
     }
 
-    /// The message in its gRPC frame, in parts that follow each other; a part may be empty.
+    /// The message in its gRPC frame, in two parts that follow each other; the second may be empty.
     #[must_use]
-    pub fn framed(self) -> [Bytes; 3] {
-        [self.head, self.shared, self.tail]
+    pub fn framed(self) -> [Bytes; 2] {
+        [self.head, self.shared]
     }
 
     /// How long the message is, without the frame.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.head.len() + self.shared.len() + self.tail.len() - UNARY_PREFIX
+        self.head.len() + self.shared.len() - UNARY_PREFIX
     }
 
     /// Whether the message has no bytes, which is never so: its type is always in it.
@@ -88,15 +87,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_decoder_reads_what_is_written(kind: String, before: String, shared: String, after: String) {
-            let message = Message::sharing(&kind, &before, Bytes::from(shared.clone()), &after);
+        fn any_decoder_reads_what_is_written(kind: String, before: String, shared: String) {
+            let message = Message::sharing(&kind, &before, Bytes::from(shared.clone()));
             let length = message.len();
             let whole = message.framed().concat();
             prop_assert_eq!(&whole[..1], &[0][..]);
             prop_assert_eq!(u32::from_be_bytes(whole[1..5].try_into().unwrap()) as usize, length);
             let payload = Payload::decode(&whole[5..]).unwrap();
             prop_assert_eq!(payload.metadata.unwrap().r#type, kind);
-            prop_assert_eq!(payload.body.unwrap().value, format!("{before}{shared}{after}").into_bytes());
+            prop_assert_eq!(payload.body.unwrap().value, format!("{before}{shared}").into_bytes());
         }
     }
 }

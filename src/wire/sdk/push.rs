@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::{envelope::Message, service_info::ServiceInfo};
-use crate::wire::http_v1::push_string;
+use crate::wire::json::push_string;
 
 /// Beginning of a request of `module` that is to be acknowledged under `id`.
 fn begin(id: u64, module: &str) -> String {
@@ -40,8 +40,8 @@ pub fn connect_reset(id: u64, connection: &str) -> Message {
 pub fn notify_subscriber(id: u64, info: ServiceInfo) -> Message {
     let mut json = begin(id, "naming");
     json.push_str(",\"serviceInfo\":");
-    let (shared, after) = info.around(&mut json);
-    Message::sharing("NotifySubscriberRequest", &json, shared, &format!("{after}}}"))
+    let shared = info.before(&mut json);
+    Message::sharing("NotifySubscriberRequest", &json, shared)
 }
 
 /// What became of a service that a pattern fits.

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use super::{envelope::Message, kind::Kind, service_info::ServiceInfo};
-use crate::wire::http_v1::push_string;
+use crate::wire::json::push_string;
 
 /// Codes in `errorCode` that SDKs act on.
 pub mod error_codes {
@@ -161,8 +161,8 @@ impl Reply {
         match self.extra {
             Extra::Service(Some(info)) => {
                 json.push_str(",\"serviceInfo\":");
-                let (shared, after) = info.around(&mut json);
-                return Message::sharing(kind, &json, shared, &format!("{after}}}"));
+                let shared = info.before(&mut json);
+                return Message::sharing(kind, &json, shared);
             }
             Extra::None | Extra::Service(None) => {}
             Extra::Check(id) => {

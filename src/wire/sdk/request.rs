@@ -29,9 +29,6 @@ pub struct Head {
     /// The client's number of the request, to be echoed; empty: none.
     #[serde(deserialize_with = "text")]
     pub request_id: String,
-    /// Headers in the body; those of the envelope win.
-    #[serde(deserialize_with = "pairs")]
-    pub headers: Vec<(String, String)>,
 }
 
 /// An answer of a client to a request of the server.
@@ -61,9 +58,6 @@ pub struct ConnectionSetupRequest {
     /// What the client calls itself: `Nacos-Java-Client:v3.0.3`.
     #[serde(deserialize_with = "text")]
     pub client_version: String,
-    /// Namespace of the client, for information.
-    #[serde(deserialize_with = "text")]
-    pub tenant: String,
     /// `source`, `module`, `AppName` and others.
     #[serde(deserialize_with = "pairs")]
     pub labels: Vec<(String, String)>,

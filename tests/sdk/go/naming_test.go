@@ -1,6 +1,7 @@
 package naming
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -159,6 +160,25 @@ func TestAnUnsubscribedListenerHearsNothingMore(t *testing.T) {
 	if now := len(gone.heard()); now != heard {
 		t.Errorf("%d events after it had unsubscribed", now-heard)
 	}
+}
+
+func TestTheServerForgetsASubscriberThatUnsubscribes(t *testing.T) {
+	t.Parallel()
+	c := connect(t, unique("ns"))
+	subscribers := func(count int) {
+		t.Helper()
+		read := func() string { return c.direct("GET", "/service/subscribers", map[string]string{"serviceName": "svc"}) }
+		wanted := fmt.Sprintf(`"count":%d`, count)
+		until(t, read, func(list string) bool { return strings.Contains(list, wanted) }, wanted)
+	}
+	told, stays := c.subscribe("svc"), c.another().subscribe("svc")
+	subscribers(2)
+	if err := c.Unsubscribe(told.param); err != nil {
+		t.Fatal(err)
+	}
+	subscribers(1)
+	c.register(instance("svc", 1001))
+	stays.waitForPorts(1001)
 }
 
 func TestASubscribedQueryFollowsChanges(t *testing.T) {

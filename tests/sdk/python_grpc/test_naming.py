@@ -93,6 +93,21 @@ async def test_an_unsubscribed_callback_hears_nothing_more(connect, service):
     assert len(gone.events) == heard
 
 
+async def test_the_server_forgets_a_subscriber_that_unsubscribes(connect, service):
+    client, other = await connect(), await connect()
+
+    async def wait_for_subscribers(count):
+        async def listed():
+            return json.loads(await client.direct("GET", "/service/subscribers", serviceName=service))["count"]
+
+        await until(listed, lambda listed: listed == count, f"there are {count} subscribers")
+
+    gone, _ = await client.subscribe(service), await other.subscribe(service)
+    await wait_for_subscribers(2)
+    await client.naming.unsubscribe(SubscribeServiceParam(service_name=service, subscribe_callback=gone))
+    await wait_for_subscribers(1)
+
+
 async def test_a_batch_replaces_what_the_client_had_registered(connect, service):
     client, other, reader = await connect(), await connect(), await connect()
 

@@ -1,7 +1,6 @@
 //! `BiRequestStream/requestBiStream`: the stream that makes a connection, and lives and ends with it.
 
 use std::{
-    collections::VecDeque,
     convert::Infallible,
     pin::Pin,
     sync::Arc,
@@ -86,7 +85,7 @@ impl StreamService {
         let encoding = encoding(request.headers())?;
         let messages = Streaming::new_request(Envelope, request.into_body(), encoding, Some(api.max_message_bytes));
         let line = api.connections.push().line();
-        let outgoing = Outgoing { line: line.clone(), parts: VecDeque::new(), ended: false };
+        let outgoing = Outgoing { line: line.clone(), rest: Bytes::new(), ended: false };
         let shutdown = api.shutdown.clone();
         shutdown.spawn(Incoming { api, transport, line, messages, opening }.run());
         let mut response = http::Response::new(Body::new(outgoing));
@@ -108,11 +107,12 @@ struct Incoming {
 impl Incoming {
     async fn run(mut self) {
         let mut set_up = false;
+        let mut draining = self.api.shutdown.draining();
         loop {
             let message = tokio::select! {
                 message = self.messages.message() => message,
                 // Who has not set a connection up by then is not waited for.
-                () = self.api.shutdown.draining(), if !set_up => break,
+                () = &mut draining, if !set_up => break,
             };
             let payload = match message {
                 Ok(Some(payload)) => payload,
@@ -173,7 +173,8 @@ impl Incoming {
 /// What the client is told: pulls from the line, so that nothing waits in between, and copies nothing.
 struct Outgoing {
     line: Arc<Line>,
-    parts: VecDeque<Bytes>,
+    /// The part of a message that is still to be sent.
+    rest: Bytes,
     ended: bool,
 }
 
@@ -182,17 +183,17 @@ impl http_body::Body for Outgoing {
     type Error = Status;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        if let Some(part) = self.parts.pop_front() {
-            return Poll::Ready(Some(Ok(Frame::data(part))));
+        if !self.rest.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.rest)))));
         }
         if self.ended {
             return Poll::Ready(None);
         }
         match ready!(self.line.poll_next(cx)) {
             Next::Message(message) => {
-                self.parts.extend(message.framed().into_iter().filter(|part| !part.is_empty()));
-                let first = self.parts.pop_front().unwrap_or_default();
-                Poll::Ready(Some(Ok(Frame::data(first))))
+                let [head, shared] = message.framed();
+                self.rest = shared;
+                Poll::Ready(Some(Ok(Frame::data(head))))
             }
             Next::End => {
                 self.ended = true;

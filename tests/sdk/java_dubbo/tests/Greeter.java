@@ -1,0 +1,4 @@
+/** What is called. */
+public interface Greeter {
+    String greeting();
+}
