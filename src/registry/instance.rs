@@ -178,9 +178,10 @@ impl Parts {
     }
 }
 
-/// Which of two shares is listed before the other: the same on every node, whatever the owners' numbers are there.
+/// Which of two shares is listed before the other: the same on every node, whatever the owners' numbers are there. Changes
+/// that are no registrations do not count: of two registrations that did not know of each other the same one stays listed.
 fn newer(a: Version, b: Version, owners: &Owners) -> Ordering {
-    a.order().cmp(&b.order()).then_with(|| owners.incarnation(a.owner()).cmp(&owners.incarnation(b.owner())))
+    a.stamp().cmp(&b.stamp()).then_with(|| owners.incarnation(a.owner()).cmp(&owners.incarnation(b.owner())))
 }
 
 impl Instance {

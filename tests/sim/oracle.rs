@@ -90,6 +90,13 @@ impl Oracle {
         });
     }
 
+    /// What was said until now may have been lost with the node that took it, or have met with what was said elsewhere.
+    pub fn excuse_data(&self) {
+        for publisher in self.0.lock().values_mut() {
+            publisher.late_before = publisher.tried + 1;
+        }
+    }
+
     pub fn all(&self) -> Vec<(usize, Publisher)> {
         self.0.lock().iter().map(|(id, publisher)| (*id, publisher.clone())).collect()
     }

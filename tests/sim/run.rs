@@ -81,6 +81,7 @@ async fn watch(world: &Arc<World>, oracle: &Oracle, mood: Mood, plan: &faults::P
     let mut faults = plan.faults.iter().filter(|(at, _)| *at < plan.ends).peekable();
     let mut invariants = Invariants::default();
     let (mut calm, mut settled) = (None, None);
+    let mut shown = Vec::new();
     loop {
         tokio::time::sleep(LOOK).await;
         let now = world.clock.now();
@@ -91,9 +92,20 @@ async fn watch(world: &Arc<World>, oracle: &Oracle, mood: Mood, plan: &faults::P
             faults::end_all(world);
             calm = Some(now);
         }
+        if mood == Mood::Wild && settled.is_none() {
+            oracle.excuse_data();
+        }
         if calm.is_some() && settled.is_none() && invariants::is_settled(world, oracle).is_ok() {
             world.log.note("all are of one mind");
             settled = Some(now);
+        }
+        if let Some(port) = crate::setting("NOMINA_SIM_PORT") {
+            // The same again and again tells nothing.
+            let told: Vec<_> = world.describe().into_iter().filter(|line| line.starts_with(&format!("    p{port} ")) || !line.starts_with(' ')).collect();
+            if told != shown {
+                told.iter().for_each(|line| world.log.note(line));
+                shown = told;
+            }
         }
         let publishers = oracle.all();
         let look = Look { world, publishers: &publishers, mood, now, calm, settled };

@@ -131,9 +131,15 @@ impl World {
 
     /// Starts a node, in place of a former process of it if there is one.
     pub fn begin(&self, name: &str) {
+        let first = self.rng.lock().between(1, 1_000);
+        self.begin_after(name, first);
+    }
+
+    /// As [`World::begin`]; without anything stored its epoch is the one after `first`.
+    pub fn begin_after(&self, name: &str, first: u64) {
         let mut disks = self.disks.lock();
         let disk = disks.entry(name.to_owned()).or_insert_with(place);
-        let epoch = EpochFile::open(disk.path(), Epoch::new(self.rng.lock().between(1, 1_000))).unwrap();
+        let epoch = EpochFile::open(disk.path(), Epoch::new(first)).unwrap();
         self.log.note(format!("{name} starts, epoch {}", epoch.epoch().number()));
         let shutdown = Shutdown::new();
         let replication = Replication {
