@@ -14,16 +14,21 @@ pub mod member;
 pub mod network;
 pub mod ownership;
 pub mod resolve;
+mod roster;
 pub mod routes;
+mod serving;
 pub mod settings;
 pub mod source;
 pub mod stage;
 pub mod transport;
+pub mod view;
 
 pub use self::{
     epoch::Epoch,
     handle::{Cluster, Parts},
     member::{MemberList, MemberName},
+    roster::{Alone, Roster},
     settings::Settings,
     stage::Stage,
+    view::ClusterView,
 };

@@ -19,7 +19,15 @@ pub use self::{
     pulse::{Held, Pulse},
     query::{Listing, Page, ServiceFilter, ServicePage},
 };
-pub use crate::registry::BeatResult;
+pub use crate::{
+    cluster::{
+        Alone, ClusterView, Roster, Stage,
+        detector::Standing,
+        forward::Figures as Forwarding,
+        view::{Agreement, CopyView, LinkView, MemberView, MovedView, OrphanView},
+    },
+    registry::BeatResult,
+};
 use crate::{
     cluster::{Cluster, forward::Forwarder},
     registry::{Figures, Limits, RegistryHandle},
@@ -69,5 +77,11 @@ impl Naming {
     #[must_use]
     pub fn figures(&self) -> Figures {
         self.registry.figures()
+    }
+
+    /// The figures of what is forwarded to other members; `None` on a node that is alone.
+    #[must_use]
+    pub fn forwarding(&self) -> Option<Forwarding> {
+        self.forwarder.as_ref().map(Forwarder::figures)
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     data_dir::{self, DataDir},
     listen,
     machine::Machine,
-    naming::Naming,
+    naming::{Naming, Roster},
     push::{self, Push, sdk::SdkPush},
     readiness::Readiness,
     registry::RegistryHandle,
@@ -92,19 +92,25 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     let subscribers = push.subscribers().clone();
     let sdk_push = SdkPush::new(registry.clone(), subscribers.clone(), settings.sdk.clone(), shutdown.clone());
     let naming = match &cluster {
-        Some(cluster) => Naming::clustered(registry, settings.limits.clone(), cluster.forwarder()).of(cluster.clone()),
-        None => Naming::new(registry, settings.limits.clone()),
+        Some(cluster) => {
+            Naming::clustered(registry.clone(), settings.limits.clone(), cluster.forwarder()).of(cluster.clone())
+        }
+        None => Naming::new(registry.clone(), settings.limits.clone()),
     };
     let local = |listener: &tokio::net::TcpListener| listener.local_addr().ok().map(tracing::field::display);
     info!(http = local(&http), grpc = local(&grpc), data_dir = %data.path().display(), "node started");
     let name = name(&settings.cluster.advertise, &http);
     let mut metrics = prometheus_client::registry::Registry::default();
-    let requests = api::http::metrics::register(&mut metrics, naming.clone(), push.clone());
+    let roster = match &cluster {
+        Some(cluster) => Roster::of(cluster.clone(), registry),
+        None => Roster::alone(&name, registry, readiness.clone()),
+    };
+    let requests = api::http::metrics::register(&mut metrics, naming.clone(), push.clone(), roster.clone());
     let native = NativeApi::new(
         naming.clone(),
         subscribers,
         settings.grpc.clone(),
-        NodeFacts { name: name.clone(), readiness: readiness.clone(), brake: settings.registry.brake(), clock },
+        NodeFacts { roster: roster.clone(), readiness: readiness.clone(), brake: settings.registry.brake(), clock },
         shutdown.clone(),
     );
     let routes = native.add_to(Routes::default());
@@ -117,7 +123,7 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
         naming,
         push,
         readiness,
-        name: name.into(),
+        roster,
         settings: settings.http.clone(),
         machine: Machine::default(),
         log: Box::new(log),
@@ -131,18 +137,13 @@ pub async fn run(settings: Settings, log: LogControl) -> Result<(), Error> {
     gateway.spawn(async move { api::http::server::serve(router, http, &settings.http, &serving).await });
     let serving = shutdown.clone();
     shutdown.spawn(async move { accept::serve(routes, grpc, &settings.grpc, clock, &serving).await });
-    let joined = async {
-        if let Some(cluster) = &cluster {
-            cluster.joined().await;
-        }
-    };
-    tokio::select! {
-        () = joined => {
+    match &cluster {
+        Some(cluster) => cluster.keep_ready(ready.clone()),
+        None => {
             ready.send_replace(Readiness::Ready);
-            stop.requested().await;
         }
-        () = stop.requested() => {}
     }
+    stop.requested().await;
     ready.send_replace(Readiness::Draining);
     info!("node draining");
     let (time, begun) = (settings.server.drain_timeout, clock.now());

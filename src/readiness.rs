@@ -1,12 +1,16 @@
 //! Whether this node serves, and if not, why: what every probe answers from.
 
+use std::sync::Arc;
+
 use tokio::sync::watch;
 
 /// Whether this node serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
     /// Not yet.
     Starting,
+    /// Not yet, or no longer: it is not one of those who serve in its cluster, for this reason.
+    Joining(Arc<str>),
     /// It does.
     Ready,
     /// No longer: it ends when its clients have gone elsewhere.
@@ -16,9 +20,10 @@ pub enum Readiness {
 impl Readiness {
     /// Why it does not serve; `None` if it does.
     #[must_use]
-    pub const fn reason(self) -> Option<&'static str> {
+    pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Starting => Some("starting"),
+            Self::Joining(reason) => Some(reason),
             Self::Ready => None,
             Self::Draining => Some("draining"),
         }

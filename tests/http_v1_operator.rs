@@ -179,11 +179,23 @@ fn this_node_is_the_cluster() {
     assert_eq!(status["status"][0]["address"], name);
     assert_eq!(server.get("/operator/distro/status").param("action", "x").send().json(), json!({}));
     server.get("/operator/server/status").send().ok();
+    let list = server.call("GET", "/nacos/serverlist?namespace=public").send();
+    assert_eq!((list.status, list.text().to_owned()), (200, format!("{name}\r\n")));
+    let v2 = |path: &str| server.call("GET", &format!("/nacos/v2/core/cluster/node{path}")).send();
+    assert_eq!(v2("/self").json()["data"]["address"], name);
+    assert_eq!(v2("/self/health").json(), json!({"code": 0, "message": "success", "data": "UP"}));
+    assert_eq!(v2("/list?address=127.&state=up").json()["data"][0]["state"], "UP");
+    assert_eq!(v2("/list?state=DOWN").json()["data"], json!([]));
+    v2("/list?state=x").refused(&["Illegal state: x"]);
     for (method, path) in [
         ("POST", "/nacos/v1/core/cluster/report"),
         ("GET", "/nacos/v1/ns/raft/leader"),
         ("GET", "/nacos/v1/ns/operator/cluster/state"),
-        ("GET", "/nacos/serverlist"),
+        ("GET", "/nacos/v1/ns/distro/datums"),
+        ("PUT", "/nacos/v1/ns/distro/datum"),
+        ("PUT", "/nacos/v1/ns/distro/checksum"),
+        ("POST", "/nacos/v1/core/cluster/server/leave"),
+        ("PUT", "/nacos/v2/core/cluster/node/list"),
         ("POST", "/nacos/v1/ns/operator/metrics"),
     ] {
         assert_eq!(server.call(method, path).send().status, 501, "{method} {path}");
@@ -243,6 +255,13 @@ fn prometheus_reads_figures_and_requests() {
             ("nomina_registry_expired_total", "0"),
             ("nomina_registry_freezes_total", "0"),
             ("nomina_registry_watched_services", "0"),
+            ("nomina_cluster_members{standing=\"up\"}", "1"),
+            ("nomina_cluster_members{standing=\"dead\"}", "0"),
+            ("nomina_cluster_stage{stage=\"ready\"}", "1"),
+            ("nomina_cluster_majority", "1"),
+            ("nomina_cluster_orphans", "0"),
+            ("nomina_cluster_handovers_total", "0"),
+            (&format!("nomina_cluster_records{{member=\"{}\"}}", server.http()), "2"),
             ("nacos_monitor{module=\"naming\",name=\"ipCount\"}", "2"),
             ("nacos_monitor{module=\"naming\",name=\"serviceCount\"}", "1"),
             ("nomina_http_requests_total{method=\"POST\",route=\"/nacos/v1/ns/instance\",status=\"200\"}", "2"),

@@ -9,4 +9,5 @@ pub mod metrics;
 pub mod native;
 pub mod sdk;
 pub mod server;
+pub mod serving;
 pub mod transport;

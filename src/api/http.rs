@@ -17,7 +17,12 @@ use axum::{Router, routing::get};
 use prometheus_client::registry::Registry;
 
 pub use self::settings::Settings;
-use crate::{machine::Machine, naming::Naming, push::Push, readiness::ReadinessWatch};
+use crate::{
+    machine::Machine,
+    naming::{Naming, Roster},
+    push::Push,
+    readiness::ReadinessWatch,
+};
 
 /// What the handlers have at hand, shared by all requests.
 pub type State = Arc<Gateway>;
@@ -31,8 +36,8 @@ pub struct Gateway {
     pub push: Push,
     /// Whether this node serves.
     pub readiness: ReadinessWatch,
-    /// This node's name, `host:port`.
-    pub name: Box<str>,
+    /// This node's name, `host:port`, and the members of its cluster.
+    pub roster: Roster,
     /// The settings of this front end.
     pub settings: Settings,
     /// How busy the machine is.

@@ -5,7 +5,10 @@ use std::time::Duration;
 use tonic::Status;
 use tonic_types::{ErrorDetails, StatusExt};
 
-use crate::error::{Classify, Code};
+use crate::{
+    error::{Classify, Code},
+    readiness::Readiness,
+};
 
 /// The domain in every `google.rpc.ErrorInfo`.
 pub const DOMAIN: &str = "nomina";
@@ -28,6 +31,15 @@ pub fn status(error: &(impl Classify + ?Sized)) -> Status {
         details.set_retry_info(Some(RETRY_DELAY));
     }
     Status::with_error_details(grpc, message, details)
+}
+
+/// The refusal of a new call while this node does not serve; `None` if it does, and during the drain.
+pub fn not_serving(readiness: &Readiness) -> Option<Status> {
+    match readiness {
+        Readiness::Starting => Some(status(&NotServing("starting".into()))),
+        Readiness::Joining(reason) => Some(status(&NotServing((&**reason).into()))),
+        Readiness::Ready | Readiness::Draining => None,
+    }
 }
 
 /// The status of a request that tonic could not read, in our words: it is the client's fault, not ours.
@@ -90,6 +102,17 @@ const fn reason(code: tonic::Code) -> &'static str {
 pub struct Draining;
 
 impl Classify for Draining {
+    fn code(&self) -> Code {
+        Code::Unavailable
+    }
+}
+
+/// This node does not serve yet, or not at present; another one may.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("this node does not serve: {0}")]
+pub struct NotServing(Box<str>);
+
+impl Classify for NotServing {
     fn code(&self) -> Code {
         Code::Unavailable
     }

@@ -111,6 +111,23 @@ pub enum Met {
     Stranger,
 }
 
+/// How long a member has been silent, in each direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Silence {
+    /// Since its last answer on our link to it.
+    pub answers: Duration,
+    /// Since its last message on its own link to us.
+    pub own_link: Duration,
+}
+
+impl Silence {
+    /// The longer of both.
+    #[must_use]
+    pub fn longer(self) -> Duration {
+        self.answers.max(self.own_link)
+    }
+}
+
 #[derive(Debug)]
 struct Peer {
     standing: Standing,
@@ -150,10 +167,15 @@ impl Peer {
         [self.acknowledged, self.heard].iter().all(|last| last.is_some_and(|last| now.since(last) <= bound))
     }
 
+    /// The silence of both directions, counted from `thaw` at the earliest.
+    fn silences(&self, thaw: Mono, now: Mono) -> Silence {
+        let of = |last: Option<Mono>| now.since(last.unwrap_or(self.since).max(self.since).max(thaw));
+        Silence { answers: of(self.acknowledged), own_link: of(self.heard) }
+    }
+
     /// The longer silence of both directions, counted from `thaw` at the earliest.
     fn silence(&self, thaw: Mono, now: Mono) -> Duration {
-        let of = |last: Option<Mono>| now.since(last.unwrap_or(self.since).max(self.since).max(thaw));
-        of(self.acknowledged).max(of(self.heard))
+        self.silences(thaw, now).longer()
     }
 }
 
@@ -258,6 +280,8 @@ impl Detector {
             return None;
         }
         let from = std::mem::replace(&mut state.standing, Standing::Departed);
+        // A member may say goodbye within the tick in which it was met.
+        state.anew = false;
         state.sees.clear();
         Some(Change::Stands { peer: peer.clone(), from, to: Standing::Departed })
     }
@@ -349,6 +373,12 @@ impl Detector {
     #[must_use]
     pub fn silence(&self, peer: &MemberName, now: Mono) -> Option<Duration> {
         self.peers.get(peer).map(|peer| peer.silence(self.guard.thaw(), now))
+    }
+
+    /// How long `peer` has been silent in each direction.
+    #[must_use]
+    pub fn silences(&self, peer: &MemberName, now: Mono) -> Option<Silence> {
+        self.peers.get(peer).map(|peer| peer.silences(self.guard.thaw(), now))
     }
 
     /// The other members in the order of their names, and how they stand.

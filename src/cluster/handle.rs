@@ -1,12 +1,11 @@
 //! What the rest of the process holds of the cluster.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 use tracing::info;
 
 use super::{
-    detector::Standing,
     distro::{compose, distribute, moves, receive, stream},
     epoch::EpochFile,
     forward::{self, Forwarder},
@@ -14,13 +13,15 @@ use super::{
     hub::Hub,
     life,
     member::{MemberList, MemberName},
-    ownership::Eligible,
+    serving,
     settings::Settings,
     stage::Stage,
     transport::{Accept, Accepted, BoxFuture, Transport},
+    view::{self, ClusterView},
 };
 use crate::{
     clock::Clock,
+    readiness::Readiness,
     registry::{RegistryHandle, journal::JournalReader},
     shutdown::Shutdown,
     wire::{pb::peer as pb, peer as wire},
@@ -115,34 +116,50 @@ impl Cluster {
         self.waiting_for.subscribe()
     }
 
-    /// Has this node serve with what it has. Does nothing if it serves already.
-    pub fn hurry(&self) {
+    /// Has this node serve with what it has, and returns whose records it was waiting for. Does nothing if it serves
+    /// already.
+    #[expect(clippy::must_use_candidate, reason = "it is called for what it does")]
+    pub fn hurry(&self) -> Vec<MemberName> {
+        let waiting_for = self.waiting_for.borrow().clone();
         self.hurried.send_replace(true);
+        waiting_for
+    }
+
+    /// This node's name.
+    #[must_use]
+    pub fn name(&self) -> &MemberName {
+        &self.hub.me
+    }
+
+    /// How the members stand, as this node sees it.
+    #[must_use]
+    pub fn view(&self) -> ClusterView {
+        view::view(&self.hub, &self.waiting_for.borrow())
+    }
+
+    /// Who owns the beat source with this [`hash::endpoint`](crate::registry::hash::endpoint); `None` while nobody may.
+    #[must_use]
+    pub fn owner(&self, key: u64) -> Option<MemberName> {
+        self.hub.eligible.load().owner(key).cloned()
+    }
+
+    /// Whether this node serves, and if not, why.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        let listed = self.hub.detector.lock().is_listed();
+        serving::readiness(&self.hub.me, self.hub.stage(), listed, &self.waiting_for.borrow())
+    }
+
+    /// Keeps `ready` up with [`Cluster::readiness`] from now on, until this node drains. What the node itself says of its
+    /// drain stays.
+    pub fn keep_ready(&self, ready: watch::Sender<Readiness>) {
+        self.hub.spawn(serving::keep(self.hub.clone(), self.waiting_for.subscribe(), ready));
     }
 
     /// Where this node stands in its life.
     #[must_use]
     pub fn stage(&self) -> Stage {
         self.hub.stage()
-    }
-
-    /// Who may own beat sources now, as this node sees it.
-    #[must_use]
-    pub fn eligible(&self) -> Arc<Eligible> {
-        self.hub.eligible.load_full()
-    }
-
-    /// How a member stands, as this node sees it; `None` for itself and for strangers.
-    #[must_use]
-    pub fn standing(&self, member: &MemberName) -> Option<Standing> {
-        self.hub.detector.lock().standing(member)
-    }
-
-    /// How many changed records each of the others has still to be told, or has not acknowledged.
-    #[must_use]
-    pub fn backlog(&self) -> BTreeMap<MemberName, usize> {
-        let outgoing = self.hub.all_outgoing();
-        outgoing.iter().map(|outgoing| (outgoing.peer.clone(), outgoing.outbox.lock().len())).collect()
     }
 
     /// Begins to leave: this node owns nothing new from now on, and what it keeps for beats goes to the next owners; what

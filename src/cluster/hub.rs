@@ -1,6 +1,10 @@
 //! What the tasks of the cluster share: who this node is, how the others stand, and what is between them.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -52,6 +56,10 @@ pub(super) struct Hub {
     pub(super) moving: Notify,
     /// The owners for whom all that this node keeps has been looked through and handed over. Written by the mover.
     pub(super) settled: watch::Sender<Option<Arc<Eligible>>>,
+    /// How much each eligible member owns, for the set that it was counted for. Written by who asks first.
+    pub(super) shares: Mutex<(Eligible, BTreeMap<MemberName, f64>)>,
+    /// Counted by the mover.
+    pub(super) moved: Moved,
     epoch: Mutex<EpochFile>,
     outgoing: Mutex<BTreeMap<MemberName, Arc<Outgoing>>>,
     incoming: Mutex<BTreeMap<MemberName, Incoming>>,
@@ -76,10 +84,8 @@ pub(super) struct Outgoing {
 pub(super) struct LinkState {
     /// Since when it stands.
     pub(super) since: Option<Mono>,
-    /// The last acknowledgement.
-    pub(super) acknowledged: Option<Mono>,
-    /// Since when something has been waiting to be acknowledged.
-    pub(super) behind_since: Option<Mono>,
+    /// Batches that the peer has acknowledged, on this link and those before.
+    pub(super) batches: u64,
     /// Whether the peer found its copy equal in the last verification, and when.
     pub(super) agreed: Option<(bool, Mono)>,
 }
@@ -92,6 +98,19 @@ pub(super) struct Incoming {
     pub(super) epoch: Epoch,
     /// Whether everything that it had at the beginning of some link has arrived.
     pub(super) synced: bool,
+    /// Whether the copy of its records was equal to them in the last verification, and when.
+    pub(super) agreed: Option<(bool, Mono)>,
+}
+
+/// What has moved between owners since the start.
+#[derive(Debug, Default)]
+pub(super) struct Moved {
+    /// Beat-kept records taken over from members that are gone.
+    pub(super) taken_over: AtomicU64,
+    /// Beat-kept records handed to their new owner.
+    pub(super) handed_over: AtomicU64,
+    /// Records of members that were gone for too long.
+    pub(super) forgotten: AtomicU64,
 }
 
 impl Hub {
@@ -117,6 +136,8 @@ impl Hub {
             parting: watch::Sender::new(false),
             moving: Notify::new(),
             settled: watch::Sender::new(None),
+            shares: Mutex::default(),
+            moved: Moved::default(),
             epoch: Mutex::new(epoch),
             outgoing: Mutex::default(),
             incoming: Mutex::default(),
@@ -329,8 +350,9 @@ impl Hub {
             *sessions
         };
         let mut incoming = self.incoming.lock();
-        let synced = incoming.get(peer).is_some_and(|known| known.owner == owner && known.synced);
-        let new = Incoming { session, owner, epoch, synced };
+        let known = incoming.get(peer).filter(|known| known.owner == owner);
+        let (synced, agreed) = known.map_or((false, None), |known| (known.synced, known.agreed));
+        let new = Incoming { session, owner, epoch, synced, agreed };
         incoming.insert(peer.clone(), new);
         Some(new)
     }
@@ -344,6 +366,14 @@ impl Hub {
     pub(super) fn set_synced(&self, peer: &MemberName, session: u64) {
         if let Some(incoming) = self.incoming.lock().get_mut(peer).filter(|incoming| incoming.session == session) {
             incoming.synced = true;
+        }
+    }
+
+    /// `peer` has compared its records with the copy of them here.
+    pub(super) fn compared(&self, peer: &MemberName, session: u64, equal: bool) {
+        let now = self.now();
+        if let Some(incoming) = self.incoming.lock().get_mut(peer).filter(|incoming| incoming.session == session) {
+            incoming.agreed = Some((equal, now));
         }
     }
 

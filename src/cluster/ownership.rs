@@ -11,9 +11,13 @@ use siphasher::sip::SipHasher13;
 use smallvec::SmallVec;
 
 use super::member::MemberName;
+use crate::registry::hash::mix;
 
 /// Changing it moves every beat source: nodes of both kinds then disagree on owners.
 const MEMBER_KEY: (u64, u64) = (0x6e6f_6d69_6e61_2d6d, 0x656d_6265_722d_6e61);
+
+/// Keys that [`Eligible::shares`] looks at: a share is right to within 2 % of the whole.
+pub const SAMPLE: u32 = 4_096;
 
 fn member_hash(name: &MemberName) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(MEMBER_KEY.0, MEMBER_KEY.1);
@@ -60,6 +64,22 @@ impl Eligible {
             self.members.iter().enumerate().map(|(index, (_, hash))| (score(key, *hash), index)).collect();
         line.sort_unstable_by(|a, b| b.cmp(a));
         line.into_iter().filter_map(|(_, index)| self.members.get(index)).map(|(name, _)| name)
+    }
+
+    /// How much of all beat sources each member owns, 0 to 1, in the order of their names: counted over [`SAMPLE`] keys that
+    /// are the same at every call.
+    ///
+    /// Cost: 4,096 times that of [`Eligible::owner`].
+    #[must_use]
+    pub fn shares(&self) -> Vec<(MemberName, f64)> {
+        let mut owned = vec![0_u32; self.members.len()];
+        for key in (0..SAMPLE).map(|number| mix(u64::from(number))) {
+            let best = self.members.iter().zip(&mut owned).max_by_key(|((_, hash), _)| score(key, *hash));
+            if let Some((_, owned)) = best {
+                *owned += 1;
+            }
+        }
+        self.iter().cloned().zip(owned.into_iter().map(|owned| f64::from(owned) / f64::from(SAMPLE))).collect()
     }
 
     /// Whether `name` is eligible.
@@ -129,6 +149,15 @@ mod tests {
         let set = Eligible::new(names.clone());
         assert_eq!(set, Eligible::new(names.into_iter().rev()));
         assert_eq!(set.iter().map(MemberName::host).collect::<Vec<_>>(), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn shares_are_those_of_a_sample_and_sum_up() {
+        assert_eq!(Eligible::default().shares(), []);
+        assert_eq!(set(1).shares().first().map(|(_, share)| *share), Some(1.0));
+        let shares = set(3).shares();
+        assert!(shares.iter().all(|(_, share)| (share - 1.0 / 3.0).abs() < 0.02), "{shares:?}");
+        assert!((shares.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9);
     }
 
     /// Few ports of few addresses, as real fleets have them, within 5 % of an equal share.

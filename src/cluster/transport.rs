@@ -62,6 +62,13 @@ pub trait Transport: Send + Sync + 'static {
         request: pb::ForwardRequest,
     ) -> BoxFuture<'static, Result<pb::ForwardResponse, Unreachable>>;
 
+    /// The address at which `to` was reached last; `None` if the last attempt failed or is under way, or there are no
+    /// addresses.
+    fn address(&self, to: &MemberName) -> Option<SocketAddr> {
+        let _ = to;
+        None
+    }
+
     /// Asks `to` for a page of what it holds of members that are gone.
     ///
     /// # Errors

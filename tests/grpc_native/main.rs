@@ -5,6 +5,7 @@
 
 mod beats;
 mod catalog;
+mod cluster;
 mod hostile;
 mod instances;
 mod operator;

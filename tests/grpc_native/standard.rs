@@ -11,8 +11,12 @@ use tonic_reflection::pb::{v1, v1alpha};
 
 use crate::{Native, assert_refused, service, support::wait::SOON, wait_until};
 
-const SERVICES: [&str; 3] =
-    ["nomina.registry.v1.CatalogService", "nomina.registry.v1.OperatorService", "nomina.registry.v1.RegistryService"];
+const SERVICES: [&str; 4] = [
+    "nomina.registry.v1.CatalogService",
+    "nomina.registry.v1.OperatorService",
+    "nomina.registry.v1.RegistryService",
+    "nomina.registry.v1.ClusterService",
+];
 
 #[tokio::test]
 async fn health_is_told_for_the_server_and_for_each_service() {

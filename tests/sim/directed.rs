@@ -109,13 +109,13 @@ async fn a_peer_that_hangs_or_crawls_holds_up_nobody_else() {
             let begun = world.clock.now();
             world.within(SECOND, "b lists it", |world| world.listed("b").len() == usize::try_from(port).unwrap()).await;
             assert!(world.clock.now().since(begun) <= Duration::from_millis(20));
-            let waits = world.node("a").unwrap().cluster.backlog()[&member("c")];
+            let waits = world.node("a").unwrap().backlog("c");
             // What is under way, and what waits.
             assert!(waits <= 9_000, "{waits} records wait for c");
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
     }
-    let waits = world.node("a").unwrap().cluster.backlog()[&member("c")];
+    let waits = world.node("a").unwrap().backlog("c");
     assert!(waits <= 1_000, "{waits} records wait for c");
 }
 

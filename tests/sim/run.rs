@@ -10,7 +10,7 @@ use crate::{
     invariants::{self, Invariants, Look},
     oracle::{Kept, Oracle},
     rng::Rng,
-    world::World,
+    world::{Node, World},
 };
 
 /// What came of a run.
@@ -112,7 +112,8 @@ async fn watch(world: &Arc<World>, oracle: &Oracle, mood: Mood, plan: &faults::P
         invariants.check(&look).inspect_err(|broken| world.log.note(broken))?;
         let Some(after) = calm.map(|calm| now.since(calm)).filter(|after| *after > AFTER) else { continue };
         // What was said just now is still under way.
-        let at_rest = world.nodes().iter().all(|node| node.cluster.backlog().values().all(|waits| *waits == 0));
+        let waits = |node: &Arc<Node>| world.names.iter().map(|peer| node.backlog(peer)).sum::<usize>();
+        let at_rest = world.nodes().iter().all(|node| waits(node) == 0);
         match world.disagreements().into_iter().next() {
             None if at_rest => return Ok(()),
             _ if after < AFTER + REST => {}

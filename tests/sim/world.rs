@@ -272,11 +272,12 @@ impl World {
     pub fn describe(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for node in self.nodes() {
-            let (stage, owners) = (node.cluster.stage(), node.registry.owners());
-            let stands = self.names.iter().filter_map(|name| Some((name, node.cluster.standing(&member(name))?)));
-            let stands: Vec<_> = stands.map(|(name, standing)| format!("{name} {standing}")).collect();
-            let eligible: Vec<_> = node.cluster.eligible().iter().map(|name| name.host().to_owned()).collect();
-            lines.push(format!("{}: {stage}, {}; owners: {}", node.name, stands.join(", "), eligible.join(" ")));
+            let (view, owners) = (node.cluster.view(), node.registry.owners());
+            let stands = view.members.iter().map(|member| {
+                let owner = if member.eligible { " owner" } else { "" };
+                format!("{} {}{owner}", member.name.split(':').next().unwrap_or_default(), member.standing)
+            });
+            lines.push(format!("{}: {}, {}", node.name, view.stage, stands.collect::<Vec<_>>().join(", ")));
             for (key, instance) in node.listed() {
                 let shares = instance.shares().map(|share| {
                     let owner = owners.incarnation(share.version.owner());
@@ -313,6 +314,13 @@ impl World {
 impl Node {
     pub fn is_ready(&self) -> bool {
         self.cluster.stage() == Stage::Ready
+    }
+
+    /// Changed records that `peer` has still to be told, or has not acknowledged.
+    pub fn backlog(&self, peer: &str) -> usize {
+        let members = self.cluster.view().members;
+        let links = members.iter().filter(|member| member.name == self::member(peer).as_str());
+        links.filter_map(|member| member.link).map(|link| link.outbox).sum()
     }
 
     pub fn listed(&self) -> BTreeMap<InstanceKey, Arc<Instance>> {

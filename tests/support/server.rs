@@ -49,6 +49,14 @@ impl Server {
     /// Starts a server in the directory of one that ran before.
     #[track_caller]
     pub fn again(dir: Arc<TempDir>, settings: &[&str]) -> Self {
+        let server = Self::begin(dir, settings);
+        server.await_ready();
+        server
+    }
+
+    /// Starts a server, and does not wait until it serves.
+    #[track_caller]
+    pub fn begin(dir: Arc<TempDir>, settings: &[&str]) -> Self {
         let mut child = command(dir.path())
             .args(settings.iter().flat_map(|setting| ["--set", *setting]))
             .stderr(Stdio::piped())
@@ -68,7 +76,6 @@ impl Server {
         let line = line.unwrap();
         server.http = address(&line, "http=");
         server.grpc = address(&line, "grpc=");
-        server.await_ready();
         server
     }
 

@@ -2,6 +2,7 @@
 
 mod beats;
 mod catalog;
+mod cluster;
 mod operator;
 mod outbox;
 mod registry;
@@ -12,12 +13,12 @@ use std::{net::SocketAddr, sync::Arc};
 use axum::extract::ConnectInfo;
 use tonic::{Request, Status, codec::CompressionEncoding, server::NamedService, service::Routes};
 
-use super::server::Settings;
+use super::{server::Settings, serving::WhenServing};
 use crate::{
     api::reply,
     clock::Clock,
     error::Classify,
-    naming::Naming,
+    naming::{Naming, Roster},
     push::subscriber::Subscribers,
     readiness::ReadinessWatch,
     registry::lease::BrakeSettings,
@@ -25,17 +26,18 @@ use crate::{
     wire::{
         native::{At, Shape},
         pb::{
-            catalog_service_server::CatalogServiceServer, operator_service_server::OperatorServiceServer,
-            registry_service_server::RegistryServiceServer,
+            catalog_service_server::CatalogServiceServer, cluster_service_server::ClusterServiceServer,
+            operator_service_server::OperatorServiceServer, registry_service_server::RegistryServiceServer,
         },
     },
 };
 
 /// The names of the native services, for health.
-pub const SERVICES: [&str; 3] = [
+pub const SERVICES: [&str; 4] = [
     RegistryServiceServer::<NativeApi>::NAME,
     CatalogServiceServer::<NativeApi>::NAME,
     OperatorServiceServer::<NativeApi>::NAME,
+    ClusterServiceServer::<NativeApi>::NAME,
 ];
 
 /// Answers the native API. Cheap to clone.
@@ -51,8 +53,8 @@ pub struct NativeApi {
 /// What operators are told of the node itself.
 #[derive(Debug)]
 pub struct NodeFacts {
-    /// Its name: the advertised `host:port`.
-    pub name: String,
+    /// Its name, and the members of its cluster.
+    pub roster: Roster,
     /// Whether it serves.
     pub readiness: ReadinessWatch,
     /// The brake against mass expiry.
@@ -76,7 +78,7 @@ impl NativeApi {
         Self { naming, subscribers, settings: Arc::new(settings), node: Arc::new(node), shutdown }
     }
 
-    /// Adds the native services to `routes`.
+    /// Adds the native services to `routes`. Operators are answered also while the node does not serve.
     #[must_use]
     pub fn add_to(&self, routes: Routes) -> Routes {
         let limit = self.settings.max_message_bytes;
@@ -93,7 +95,16 @@ impl NativeApi {
             .max_decoding_message_size(limit)
             .max_encoding_message_size(limit)
             .accept_compressed(CompressionEncoding::Gzip);
-        routes.add_service(registry).add_service(catalog).add_service(operator)
+        let cluster = ClusterServiceServer::new(self.clone())
+            .max_decoding_message_size(limit)
+            .max_encoding_message_size(limit)
+            .accept_compressed(CompressionEncoding::Gzip);
+        let readiness = &self.node.readiness;
+        routes
+            .add_service(WhenServing::new(registry, readiness.clone()))
+            .add_service(WhenServing::new(catalog, readiness.clone()))
+            .add_service(operator)
+            .add_service(cluster)
     }
 }
 

@@ -29,7 +29,8 @@ pub(super) async fn admit(state: &super::State, request: Request, next: Next) ->
         }
     }
     if uri.path().starts_with("/nacos/v1/ns/") {
-        let (status, detail) = naming_status(*state.readiness.borrow(), switches.overridden_server_status.as_deref());
+        let readiness = state.readiness.borrow().clone();
+        let (status, detail) = naming_status(&readiness, switches.overridden_server_status.as_deref());
         let passes = match status {
             "UP" => true,
             "WRITE_ONLY" => request.method() != Method::GET,
@@ -54,11 +55,12 @@ pub(super) async fn admit(state: &super::State, request: Request, next: Next) ->
 
 /// The naming status that v1 shows, and why it is so if this node itself says so.
 #[must_use]
-pub fn naming_status(readiness: Readiness, overridden: Option<&str>) -> (&str, Option<&'static str>) {
+pub fn naming_status<'a>(readiness: &'a Readiness, overridden: Option<&'a str>) -> (&'a str, Option<&'a str>) {
     match (readiness, overridden) {
         (Readiness::Ready, Some(status)) => (status, None),
         (Readiness::Ready, None) => ("UP", None),
         (Readiness::Starting, _) => ("STARTING", Some("this node is starting")),
+        (Readiness::Joining(reason), _) => ("STARTING", Some(reason)),
         (Readiness::Draining, _) => ("DOWN", Some("this node is shutting down; go on at another one")),
     }
 }

@@ -1,5 +1,7 @@
 //! Metrics: what Prometheus scrapes, and the counting of requests.
 
+mod cluster;
+
 use std::{fmt, time::Duration};
 
 use axum::{
@@ -19,7 +21,7 @@ use tracing::debug;
 use super::{gate, refusal::Refusal};
 use crate::{
     machine,
-    naming::Naming,
+    naming::{Naming, Roster},
     push::{Push, SubscriberCounts},
 };
 
@@ -34,10 +36,11 @@ pub struct RequestLabels {
 /// Counters of answered requests. Cheap to clone; all clones count together.
 pub type Requests = Family<RequestLabels, Counter>;
 
-/// Registers the metrics of the registry core, of pushes, of the process and of this front end. All but the requests are
-/// read when they are scraped.
-pub fn register(registry: &mut Registry, naming: Naming, push: Push) -> Requests {
+/// Registers the metrics of the registry core, of the cluster, of pushes, of the process and of this front end. All but the
+/// requests are read when they are scraped.
+pub fn register(registry: &mut Registry, naming: Naming, push: Push, roster: Roster) -> Requests {
     let requests = Requests::default();
+    registry.register_collector(Box::new(cluster::Figures { roster, naming: naming.clone() }));
     registry.register_collector(Box::new(Figures { naming, push }));
     registry.register("nomina_http_requests", "HTTP requests that were answered", requests.clone());
     requests
@@ -203,6 +206,7 @@ mod tests {
     use crate::{
         clock::Clock,
         push,
+        readiness::Readiness,
         registry::{Limits, RegistryHandle, Settings},
         shutdown::Shutdown,
     };
@@ -213,7 +217,9 @@ mod tests {
         let handle = RegistryHandle::start(Settings::default(), limits.clone(), Clock::start(), &shutdown);
         let push = Push::start(handle.clone(), push::Settings::default(), &shutdown).unwrap();
         let mut registry = Registry::default();
-        let requests = register(&mut registry, Naming::new(handle, limits), push);
+        let (_ready, readiness) = tokio::sync::watch::channel(Readiness::Ready);
+        let roster = Roster::alone("a:8848", handle.clone(), readiness);
+        let requests = register(&mut registry, Naming::new(handle, limits), push, roster);
         requests.get_or_create(&RequestLabels { method: "GET", route: "/a".to_owned(), status: 200 }).inc();
         let mut text = String::new();
         prometheus_text::encode(&mut text, &registry).unwrap();
@@ -222,6 +228,8 @@ mod tests {
             "nomina_registry_queue_capacity 16384",
             "# TYPE nomina_registry_changes_total counter",
             "nomina_registry_brake_engagements_total 0",
+            "nomina_cluster_members{standing=\"up\"} 1",
+            "nomina_cluster_takeovers_total 0",
             "nomina_push_sent_total 0",
             "nomina_push_subscribers{protocol=\"udp\"} 0",
             "nacos_monitor{module=\"naming\",name=\"avgPushCost\"} -1",

@@ -33,6 +33,8 @@ pub fn router() -> Router<State> {
         .merge(operator("/nacos/v1/ns/ops"))
         .merge(nodes("/nacos/v1/core/cluster"))
         .merge(console("/nacos/v1/console"))
+        .merge(nodes_v2("/nacos/v2/core/cluster/node"))
+        .route("/nacos/serverlist", get(core::server_list))
         .route("/nacos/v1/auth/login", post(login::login))
         .route("/nacos/v1/auth/users/login", post(login::login))
 }
@@ -88,6 +90,15 @@ fn nodes(prefix: &str) -> Router<State> {
         .route(&at("/nodes"), get(core::nodes))
         .route(&at("/simple/nodes"), get(core::names))
         .route(&at("/health"), get(core::health))
+}
+
+/// The only paths of v2, for the tools that show the nodes of a cluster.
+fn nodes_v2(prefix: &str) -> Router<State> {
+    let at = |path: &str| format!("{prefix}{path}");
+    Router::new()
+        .route(&at("/self"), get(core::own_v2))
+        .route(&at("/self/health"), get(core::health_v2))
+        .route(&at("/list"), get(core::nodes_v2))
 }
 
 fn console(prefix: &str) -> Router<State> {

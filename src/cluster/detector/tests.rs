@@ -233,6 +233,15 @@ fn a_dead_member_that_starts_again_is_suspect_until_it_shows_life_both_ways() {
 }
 
 #[test]
+fn a_goodbye_in_the_tick_of_the_first_meeting_holds() {
+    let mut scene = Scene::new(&["a", "b"]);
+    scene.detector.met(&name("b"), Epoch::new(1), at(0));
+    scene.detector.departed(&name("b"));
+    scene.run(100, &[]);
+    assert_eq!(scene.detector.standing(&name("b")), Some(Standing::Departed));
+}
+
+#[test]
 fn a_goodbye_holds_until_a_later_epoch() {
     let mut scene = Scene::up(&["b", "c"]);
     let b = name("b");

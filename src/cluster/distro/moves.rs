@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -149,6 +149,11 @@ impl Mover<'_> {
         }
         self.hub.settled.send_replace(self.settled.clone());
         let Tally { adopted, forgotten, handed } = tally;
+        let moved = &self.hub.moved;
+        for (count, more) in [(&moved.taken_over, adopted), (&moved.forgotten, forgotten), (&moved.handed_over, handed)]
+        {
+            count.fetch_add(more as u64, Ordering::Relaxed);
+        }
         if adopted + forgotten + handed > 0 {
             info!(adopted, forgotten, handed, "beat sources have found their owners");
         }

@@ -141,7 +141,9 @@ impl Receiver<'_> {
             }
             link_request::Message::Verify(pb::Verify { root, count }) => {
                 let digests = hub.registry.digests(self.incoming.owner);
-                if (digests.root(), digests.count()) == (root, count) {
+                let equal = (digests.root(), digests.count()) == (root, count);
+                hub.compared(from, self.incoming.session, equal);
+                if equal {
                     self.synced();
                     Some(link_response::Message::Agrees(pb::Agrees {}))
                 } else {

@@ -245,7 +245,6 @@ impl<'a> Stream<'a> {
                 return;
             };
             self.sent = order;
-            self.outgoing.state.lock().behind_since.get_or_insert(self.hub.now());
             self.staged.push_back(link_request::Message::Batch(batch));
         }
     }
@@ -274,17 +273,18 @@ impl<'a> Stream<'a> {
                 hub.reported(peer, pong.standing);
             }
             link_response::Message::Acknowledgement(pb::Acknowledgement { order }) => {
-                self.acknowledged = self.acknowledged.max(order.min(self.sent));
-                let mut outbox = self.outgoing.outbox.lock();
-                outbox.acknowledge(order);
-                let mut state = self.outgoing.state.lock();
-                state.acknowledged = Some(now);
-                state.behind_since = (!outbox.is_empty()).then_some(now);
+                let acknowledged = self.acknowledged.max(order.min(self.sent));
+                self.outgoing.state.lock().batches += acknowledged - self.acknowledged;
+                self.acknowledged = acknowledged;
+                self.outgoing.outbox.lock().acknowledge(order);
             }
             link_response::Message::Removals(removals) => {
                 super::receive::take_removals(hub, peer, removals).await;
             }
-            link_response::Message::Agrees(pb::Agrees {}) => self.outgoing.state.lock().agreed = Some((true, now)),
+            link_response::Message::Agrees(pb::Agrees {}) => {
+                self.outgoing.state.lock().agreed = Some((true, now));
+                self.outgoing.outbox.lock().agree();
+            }
             link_response::Message::Differs(pb::Differs {}) => {
                 self.outgoing.state.lock().agreed = Some((false, now));
                 let digests = hub.registry.digests(OwnerId::SELF).buckets();

@@ -27,9 +27,11 @@ pub struct Outbox {
     /// In the order in which they are due.
     waiting: VecDeque<DistroDelayTask>,
     names: HashSet<RecordName, ahash::RandomState>,
-    /// Sent and not acknowledged, in the order of their numbers.
-    sent: VecDeque<(u64, Vec<RecordName>)>,
+    /// Sent and not acknowledged, in the order of their numbers, each with the time at which its first was due.
+    sent: VecDeque<(u64, Mono, Vec<RecordName>)>,
     overflown: bool,
+    /// Since when the oldest change that the peer has not acknowledged has been due.
+    behind: Option<Mono>,
 }
 
 impl Outbox {
@@ -37,7 +39,7 @@ impl Outbox {
     #[must_use]
     pub fn new(window: Duration, limit: usize) -> Self {
         let (waiting, names, sent) = (VecDeque::new(), HashSet::default(), VecDeque::new());
-        Self { window, limit, waiting, names, sent, overflown: false }
+        Self { window, limit, waiting, names, sent, overflown: false, behind: None }
     }
 
     /// A record has changed.
@@ -45,7 +47,9 @@ impl Outbox {
         if self.names.len() >= self.limit {
             self.forget();
         } else if self.names.insert(name.clone()) {
-            self.waiting.push_back(DistroDelayTask { name, due: now + self.window });
+            let due = now + self.window;
+            self.waiting.push_back(DistroDelayTask { name, due });
+            self.behind.get_or_insert(due);
         }
     }
 
@@ -64,26 +68,41 @@ impl Outbox {
     /// Takes the tasks that are due at `now`, at most `most`, to be sent as the batch of number `order`.
     pub fn take(&mut self, order: u64, most: usize, now: Mono) -> Vec<RecordName> {
         let due = self.waiting.iter().take(most).take_while(|task| task.due <= now).count();
+        let first = self.due();
         let names: Vec<_> = self.waiting.drain(..due).map(|task| task.name).collect();
         for name in &names {
             self.names.remove(name);
         }
-        if !names.is_empty() {
-            self.sent.push_back((order, names.clone()));
+        if let Some(first) = first.filter(|_| !names.is_empty()) {
+            self.sent.push_back((order, first, names.clone()));
         }
         names
     }
 
     /// The peer has applied all batches up to `order`.
     pub fn acknowledge(&mut self, order: u64) {
-        while self.sent.front().is_some_and(|(sent, _)| *sent <= order) {
+        while self.sent.front().is_some_and(|(sent, ..)| *sent <= order) {
             self.sent.pop_front();
+            self.behind = self.sent.front().map(|(_, first, _)| *first).or(self.due());
         }
+    }
+
+    /// The peer was found to hold what this node holds.
+    pub fn agree(&mut self) {
+        if self.is_empty() {
+            self.behind = None;
+        }
+    }
+
+    /// Since when the oldest change that the peer has not acknowledged has been due; `None` if it has them all.
+    #[must_use]
+    pub const fn behind(&self) -> Option<Mono> {
+        self.behind
     }
 
     /// The link broke: what was not acknowledged waits again.
     pub fn broken(&mut self, now: Mono) {
-        for (_, names) in std::mem::take(&mut self.sent) {
+        for (_, _, names) in std::mem::take(&mut self.sent) {
             for name in names {
                 self.add(name, now);
             }
@@ -98,7 +117,7 @@ impl Outbox {
     /// Tasks that wait or are not acknowledged.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.waiting.len() + self.sent.iter().map(|(_, names)| names.len()).sum::<usize>()
+        self.waiting.len() + self.sent.iter().map(|(.., names)| names.len()).sum::<usize>()
     }
 
     /// Whether the peer has been told everything, and said so.
@@ -153,6 +172,32 @@ mod tests {
         assert_eq!(outbox.take(1, 10, at(40)), [name(2), name(3)]);
         outbox.acknowledge(1);
         assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn a_peer_is_behind_from_when_its_oldest_change_was_due() {
+        let mut outbox = Outbox::new(WINDOW, 2);
+        assert_eq!(outbox.behind(), None);
+        outbox.add(name(1), at(0));
+        outbox.take(1, 1, at(10));
+        outbox.add(name(2), at(30));
+        assert_eq!(outbox.behind(), Some(at(10)));
+        outbox.broken(at(50));
+        outbox.agree();
+        assert_eq!(outbox.behind(), Some(at(10)), "a link that breaks makes nothing younger");
+        outbox.take(1, 1, at(60));
+        outbox.take(2, 1, at(60));
+        outbox.acknowledge(1);
+        assert_eq!(outbox.behind(), Some(at(60)));
+        outbox.acknowledge(2);
+        assert_eq!(outbox.behind(), None);
+
+        for port in 1..=3 {
+            outbox.add(name(port), at(70));
+        }
+        assert_eq!((outbox.len(), outbox.behind()), (0, Some(at(80))), "what was forgotten is still to come");
+        outbox.agree();
+        assert_eq!(outbox.behind(), None);
     }
 
     #[test]

@@ -120,6 +120,14 @@ impl Transport for Dialer {
         })
     }
 
+    fn address(&self, to: &MemberName) -> Option<SocketAddr> {
+        let attempts = self.inner.attempts.lock();
+        match &*attempts.get(to)?.borrow() {
+            Some(Ok(channel)) => Some(channel.address),
+            Some(Err(_)) | None => None,
+        }
+    }
+
     fn list_orphans(
         &self,
         to: &MemberName,
@@ -229,7 +237,7 @@ impl Inner {
         let stream = TokioIo::new(Severable::new(stream, given_up.clone()));
         let (requests, connection) =
             http2::client().handshake(stream).await.map_err(|error| broken(error.to_string()))?;
-        let channel = Channel { requests, broken: given_up.clone() };
+        let channel = Channel { requests, address, broken: given_up.clone() };
         self.shutdown.spawn_detached(async move {
             let ended = connection.await;
             given_up.cancel();
@@ -293,6 +301,8 @@ fn failed(member: MemberName, status: &Status) -> Unreachable {
 #[derive(Debug, Clone)]
 struct Channel {
     requests: SendRequest<Body>,
+    /// Where it leads.
+    address: SocketAddr,
     /// Cancelled when the connection has ended, or is to.
     broken: CancellationToken,
 }

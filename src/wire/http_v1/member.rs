@@ -9,8 +9,8 @@ pub struct Member<'a> {
     pub name: &'a str,
     /// `STARTING`, `UP`, `SUSPICIOUS`, `DOWN` or `ISOLATION`.
     pub state: &'a str,
-    /// The version of its program.
-    pub version: &'a str,
+    /// The version of its program, if it is known.
+    pub version: Option<&'a str>,
     /// Wall time at which it was last heard of, in milliseconds.
     pub heard_at: u64,
 }
@@ -19,19 +19,22 @@ pub struct Member<'a> {
 #[must_use]
 pub fn member_json(member: &Member<'_>) -> Value {
     let (host, port) = member.name.rsplit_once(':').unwrap_or((member.name, ""));
+    let mut info = json!({
+        "site": "unknow",
+        "adWeight": "0",
+        "weight": "1",
+        "lastRefreshTime": member.heard_at,
+    });
+    if let (Value::Object(info), Some(version)) = (&mut info, member.version) {
+        info.insert("version".to_owned(), json!(version));
+    }
     json!({
         "ip": host,
         "port": port.parse::<u16>().unwrap_or(0),
         "state": member.state,
         "address": member.name,
         "failAccessCnt": 0,
-        "extendInfo": {
-            "site": "unknow",
-            "adWeight": "0",
-            "weight": "1",
-            "version": member.version,
-            "lastRefreshTime": member.heard_at,
-        },
+        "extendInfo": info,
     })
 }
 
@@ -47,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_name_is_taken_apart() {
-        let shown = |name| member_json(&Member { name, state: "UP", version: "1.2.3", heard_at: 7 });
+        let shown = |name| member_json(&Member { name, state: "UP", version: Some("1.2.3"), heard_at: 7 });
         assert_eq!(
             shown("10.0.0.1:8848"),
             json!({

@@ -7,7 +7,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-SERVICES = [f"nomina.registry.v1.{name}" for name in ("CatalogService", "OperatorService", "RegistryService")]
+SERVICES = [f"nomina.registry.v1.{name}" for name in ("CatalogService", "ClusterService", "OperatorService", "RegistryService")]
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 
 

@@ -12,6 +12,7 @@ GRPCURL = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / 
 REGISTRY = "nomina.registry.v1.RegistryService"
 CATALOG = "nomina.registry.v1.CatalogService"
 OPERATOR = "nomina.registry.v1.OperatorService"
+CLUSTER = "nomina.registry.v1.ClusterService"
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def answer(ok):
 
 def test_list_names_the_services(ok):
     listed = ok("list").split()
-    assert {REGISTRY, CATALOG, OPERATOR, "grpc.health.v1.Health"} <= set(listed)
+    assert {REGISTRY, CATALOG, OPERATOR, CLUSTER, "grpc.health.v1.Health"} <= set(listed)
     assert not [name for name in listed if name.startswith("nomina.peer.")]
 
 
@@ -100,6 +101,15 @@ def test_the_life_of_an_instance(answer, run, namespace, service):
     answer(f"{REGISTRY}/DeregisterInstance", {"key": key})
     gone = run(f"{REGISTRY}/GetInstance", data={"key": key})
     assert gone.returncode != 0 and "Code: NotFound" in gone.stderr
+
+
+def test_a_node_that_is_alone_is_its_only_member(answer, run):
+    cluster = answer(f"{CLUSTER}/GetCluster")
+    assert (cluster["stage"], cluster["ready"], cluster["majority"]) == ("MEMBER_STAGE_READY", True, True)
+    (member,) = cluster["members"]
+    assert (member["name"], member["own"], member["standing"]) == (cluster["node"], True, "MEMBER_STANDING_UP")
+    refused = run(f"{CLUSTER}/EndJoin", data={})
+    assert refused.returncode != 0 and "Code: FailedPrecondition" in refused.stderr
 
 
 def test_an_error_shows_code_field_and_domain(run, namespace, service):

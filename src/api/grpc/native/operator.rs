@@ -34,11 +34,12 @@ impl OperatorService for NativeApi {
         _: Request<pb::GetMetricsSummaryRequest>,
     ) -> Result<Response<pb::GetMetricsSummaryResponse>, Status> {
         let figures = self.naming.figures();
-        let reason = self.node.readiness.borrow().reason();
+        let readiness = self.node.readiness.borrow().clone();
+        let reason = readiness.reason();
         let brake = self.node.brake;
         Ok(Response::new(pb::GetMetricsSummaryResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            node: self.node.name.clone(),
+            node: self.node.roster.name().to_owned(),
             ready: reason.is_none(),
             not_ready_reason: reason.unwrap_or_default().to_owned(),
             uptime: Some(duration(self.node.clock.now().since(crate::clock::Mono::ZERO))),

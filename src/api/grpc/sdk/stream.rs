@@ -78,7 +78,10 @@ impl StreamService {
             return Err(Status::failed_precondition("this service is on the gRPC port only"));
         };
         let api = self.0.inner.clone();
-        if *api.readiness.borrow() != Readiness::Ready || api.shutdown.is_draining() {
+        if let Some(status) = reply::not_serving(&api.readiness.borrow()) {
+            return Err(status);
+        }
+        if *api.readiness.borrow() == Readiness::Draining || api.shutdown.is_draining() {
             return Err(reply::status(&Draining));
         }
         let opening = request.extensions_mut().remove::<Arc<Opening>>();

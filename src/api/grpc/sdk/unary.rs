@@ -115,9 +115,11 @@ impl Inner {
         if is_between_servers(name) {
             return Err(error(codes::BAD_GATEWAY, format!(" invoke {name} from sdk is forbidden")));
         }
-        let readiness = *self.readiness.borrow();
+        let readiness = self.readiness.borrow().clone();
         let turned_away = match readiness {
             Readiness::Starting => true,
+            // Who is connected and asks whether it should stay must not hear 3xx: see below.
+            Readiness::Joining(_) => kind != Some(Kind::HealthCheck),
             // Who is connected is served to the end.
             Readiness::Draining => kind == Some(Kind::ServerCheck),
             Readiness::Ready => false,
@@ -139,6 +141,7 @@ impl Inner {
             // Go and Python take 3xx for healthy; anything else makes them look for another server.
             return Err(match readiness {
                 Readiness::Draining => error(codes::SERVER, "Server is shutting down.".to_owned()),
+                Readiness::Joining(reason) => error(codes::SERVER, format!("Server does not serve: {reason}.")),
                 Readiness::Ready | Readiness::Starting => Reply::ok(kind, Extra::None),
             });
         }

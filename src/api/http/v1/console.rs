@@ -16,14 +16,15 @@ use crate::{
 
 /// GET `/server/state`: what the server is. All values are text or null (Nacos).
 pub async fn server_state(State(state): State<api::http::State>) -> Response {
+    let mode = if state.roster.is_clustered() { "cluster" } else { "standalone" };
     json(&json!({
-        "standalone_mode": "standalone",
-        "startup_mode": "standalone",
+        "standalone_mode": mode,
+        "startup_mode": mode,
         "function_mode": "naming",
         "version": env!("CARGO_PKG_VERSION"),
         "auth_enabled": "false",
         "login_page_enabled": "false",
-        "server_port": state.name.rsplit(':').next(),
+        "server_port": state.roster.name().rsplit(':').next(),
     }))
 }
 

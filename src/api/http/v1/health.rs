@@ -38,7 +38,7 @@ pub async fn checkers() -> Response {
 /// GET `/server`: a greeting with the number of services.
 pub async fn server(State(state): State<api::http::State>) -> Response {
     let services = state.naming.figures().services;
-    let port = state.name.rsplit(':').next().unwrap_or_default();
+    let port = state.roster.name().rsplit(':').next().unwrap_or_default();
     let greeting = format!("Hello! I am Nacos-Naming and healthy! total services: {services}, local port:{port}");
     json(&json!({ "msg": greeting }))
 }

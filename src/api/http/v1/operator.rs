@@ -3,14 +3,17 @@
 use axum::{extract::State, response::Response};
 use serde_json::{Map, Value, json};
 
-use super::core::own_member;
-use crate::api::{
-    self,
-    http::{
-        call::{Call, Names, json, ok},
-        gate::naming_status,
-        refusal::Refusal,
+use super::core::members;
+use crate::{
+    api::{
+        self,
+        http::{
+            call::{Call, Names, json, ok},
+            gate::naming_status,
+            refusal::Refusal,
+        },
     },
+    registry::{Endpoint, ServiceKey},
 };
 
 /// GET `/metrics`: the naming status, which is all that clients read; unless `onlyStatus=true`, all that Nacos 1.4 and 2.5
@@ -19,7 +22,8 @@ pub async fn metrics(State(state): State<api::http::State>, call: Call) -> Resul
     let params = call.params()?;
     let only_status = params.boolean("onlyStatus")?.unwrap_or(false);
     let switches = state.naming.switches();
-    let (status, _) = naming_status(*state.readiness.borrow(), switches.overridden_server_status.as_deref());
+    let readiness = state.readiness.borrow().clone();
+    let (status, _) = naming_status(&readiness, switches.overridden_server_status.as_deref());
     if only_status {
         return Ok(json(&json!({ "status": status })));
     }
@@ -29,8 +33,8 @@ pub async fn metrics(State(state): State<api::http::State>, call: Call) -> Resul
         "serviceCount": figures.services,
         "instanceCount": figures.instances,
         "subscribeCount": state.push.subscribers().count(),
-        "responsibleServiceCount": figures.services,
-        "responsibleInstanceCount": figures.instances,
+        "responsibleServiceCount": state.roster.owned_services(),
+        "responsibleInstanceCount": state.roster.owned_instances(),
         "raftNotifyTaskCount": 0,
         "clientCount": figures.leases + figures.connections,
         "connectionBasedClientCount": figures.connections,
@@ -67,29 +71,46 @@ fn own_figures(figures: &crate::registry::Figures) -> Map<String, Value> {
 /// GET `/servers`: the nodes; with `healthy=true` those that are `UP`.
 pub async fn servers(State(state): State<api::http::State>, call: Call) -> Result<Response, Refusal> {
     let healthy_only = call.params()?.boolean("healthy")?.unwrap_or(false);
-    let own = own_member(&state);
-    let shown: Vec<_> =
-        Some(own).filter(|own| !healthy_only || own.get("state") == Some(&json!("UP"))).into_iter().collect();
-    Ok(json(&json!({ "servers": shown })))
+    let mut servers = members(&state, "");
+    servers.retain(|member| !healthy_only || member.get("state") == Some(&json!("UP")));
+    Ok(json(&json!({ "servers": servers })))
 }
 
-/// GET `/distro/server`: the owner of a service, which is this node.
+/// GET `/distro/server`: who answers for a service. Every node does: owners are those of beat sources, so with `ip` and
+/// `port` it is the owner of that one.
 pub async fn owner_of_service(State(state): State<api::http::State>, call: Call) -> Result<Response, Refusal> {
-    let key = call.params()?.service(state.naming.limits())?;
-    state.naming.service(&key).map_err(|_| Refusal::bad("service not found"))?;
-    Ok(json(&json!({ "responsibleServer": &*state.name })))
+    let params = call.params()?;
+    let limits = state.naming.limits();
+    let service = params.service(limits)?;
+    state.naming.service(&service).map_err(|_| Refusal::bad("service not found"))?;
+    if params.text("ip").is_none() {
+        return Ok(json(&json!({ "responsibleServer": state.roster.name() })));
+    }
+    owner(&state, &service, &params.endpoint(limits)?)
 }
 
-/// GET `/distro/client`: the owner of the beat source at `ip` and `port`, which is this node.
+/// GET `/distro/client`: the owner of the beat source at `ip` and `port`. In a cluster it also depends on the service.
 pub async fn owner_of_client(State(state): State<api::http::State>, call: Call) -> Result<Response, Refusal> {
-    call.params()?.endpoint(state.naming.limits())?;
-    Ok(json(&json!({ "responsibleServer": &*state.name })))
+    let params = call.params()?;
+    let limits = state.naming.limits();
+    let endpoint = params.endpoint(limits)?;
+    if !state.roster.is_clustered() && params.text("serviceName").is_none() {
+        return Ok(json(&json!({ "responsibleServer": state.roster.name() })));
+    }
+    owner(&state, &params.service(limits)?, &endpoint)
+}
+
+fn owner(state: &api::http::State, service: &ServiceKey, endpoint: &Endpoint) -> Result<Response, Refusal> {
+    match state.roster.owner(service, endpoint) {
+        Some(owner) => Ok(json(&json!({ "responsibleServer": owner }))),
+        None => Err(Refusal::new(503, "no node is known to serve")),
+    }
 }
 
 /// GET `/distro/status`: with `action=view` the nodes, else nothing.
 pub async fn distro_status(State(state): State<api::http::State>, call: Call) -> Result<Response, Refusal> {
     let view = call.params()?.text("action") == Some("view");
-    Ok(json(&if view { json!({ "status": [own_member(&state)] }) } else { json!({}) }))
+    Ok(json(&if view { json!({ "status": members(&state, "") }) } else { json!({}) }))
 }
 
 /// GET `/server/status`: that this server answers.
