@@ -99,6 +99,8 @@ pub(super) struct Incoming {
     pub(super) epoch: Epoch,
     /// When the link began.
     pub(super) begun: Mono,
+    /// Whether it stands.
+    pub(super) open: bool,
     /// Whether everything that it had at the beginning of some link has arrived.
     pub(super) synced: bool,
     /// Whether the copy of its records was equal to them in the last verification, and when.
@@ -355,9 +357,16 @@ impl Hub {
         let mut incoming = self.incoming.lock();
         let known = incoming.get(peer).filter(|known| known.owner == owner);
         let (synced, agreed) = known.map_or((false, None), |known| (known.synced, known.agreed));
-        let new = Incoming { session, owner, epoch, begun: self.now(), synced, agreed };
+        let new = Incoming { session, owner, epoch, begun: self.now(), open: true, synced, agreed };
         incoming.insert(peer.clone(), new);
         Some(new)
+    }
+
+    /// The link of this session has ended.
+    pub(super) fn end_session(&self, peer: &MemberName, session: u64) {
+        if let Some(incoming) = self.incoming.lock().get_mut(peer).filter(|incoming| incoming.session == session) {
+            incoming.open = false;
+        }
     }
 
     /// Whether the link of this session is still the newest of `peer`.

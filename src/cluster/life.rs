@@ -163,7 +163,9 @@ fn missing(hub: &Hub, begun: Mono) -> Vec<MemberName> {
             return false;
         }
         let not_running = detector.refused_for(peer, now).is_some_and(|refused| refused >= REFUSED);
-        let silent = waited >= hub.settings.join_timeout && *standing != Standing::Up;
+        // One whose link stands is telling what it has, however long that takes.
+        let telling = incoming.is_some_and(|incoming| incoming.open);
+        let silent = waited >= hub.settings.join_timeout && *standing != Standing::Up && !telling;
         !(not_running || silent)
     });
     peers.map(|(peer, _)| peer.clone()).collect()

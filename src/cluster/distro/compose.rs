@@ -3,7 +3,7 @@
 //! Every batch says as of which point in this node's history it was read: the point is taken before anything is read, so
 //! what the batch calls absent is absent, and what the receiver holds from before that point is older.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use crate::{
     registry::{
@@ -13,6 +13,7 @@ use crate::{
         index::Walk,
         journal::RecordName,
         owners::Incarnation,
+        service::Service,
         version::OwnerId,
     },
     wire::{
@@ -90,7 +91,7 @@ impl Selection {
 pub struct Bulk {
     walk: Walk,
     /// The service in whose middle the last batch ended, and its last instance.
-    within: Option<(ServiceKey, InstanceKey)>,
+    within: Option<(Arc<Service>, InstanceKey)>,
     selection: Selection,
 }
 
@@ -107,26 +108,27 @@ impl Bulk {
         let as_of = registry.as_of();
         let mut grouped = Grouped::default();
         for looked_at in 0..LOOKED_AT {
-            let (key, after) = match self.within.take() {
+            let (service, after) = match self.within.take() {
                 Some((service, instance)) => (service, Some(instance)),
                 None => match self.walk.next() {
-                    Some(service) => (service.key().clone(), None),
+                    Some(service) => (service, None),
                     None if looked_at == 0 => return None,
                     None => break,
                 },
             };
-            // Read now and not when the walk came by: later than `as_of`.
-            let snapshot = registry.snapshot(&key);
+            // Read now, later than `as_of`. Should the service have given way to a new one of its name, the changes that
+            // made that one are on their way by themselves.
+            let (key, snapshot) = (service.key(), service.snapshot());
             let from = |instance: &InstanceKey| after.as_ref().is_none_or(|after| instance > after);
             for instance in snapshot.instances().iter().filter(|instance| instance.kind() == Kind::Ephemeral) {
                 let name = instance.key();
-                if !from(&name) || !self.selection.has(hash::instance(&key, &name)) {
+                if !from(&name) || !self.selection.has(hash::instance(key, &name)) {
                     continue;
                 }
                 let Some(share) = instance.share(OwnerId::SELF) else { continue };
-                grouped.record(&key, &name, &share);
+                grouped.record(key, &name, &share);
                 if grouped.len() >= ENTRIES || grouped.bytes() >= BYTES {
-                    self.within = Some((key, name));
+                    self.within = Some((service.clone(), name));
                     return Some(batch(order, as_of, grouped));
                 }
             }

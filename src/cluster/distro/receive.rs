@@ -28,6 +28,9 @@ use crate::{
 /// Replicas of one command: as many as a batch has.
 const AT_ONCE: usize = super::compose::ENTRIES;
 
+/// Messages that may wait for their turn. A peer has at most 8 batches under way, and a few others.
+const WAITING: usize = 64;
+
 /// Answers a link of `from` until it ends.
 pub(in crate::cluster) async fn run(hub: Arc<Hub>, from: MemberName, mut link: Accepted) {
     let bound = hub.settings.down_after;
@@ -68,22 +71,13 @@ pub(in crate::cluster) async fn run(hub: Arc<Hub>, from: MemberName, mut link: A
     let removals = super::compose::removals(&hub.registry);
     for message in [link_response::Message::Welcome(welcome), link_response::Message::Removals(removals)] {
         if link.sender.send(response(message)).await.is_err() {
+            hub.end_session(&from, incoming.session);
             return;
         }
     }
-    let mut receiver = Receiver { hub: &hub, from: &from, incoming, rounds: Rounds::default(), open: 0, all: false };
-    // A peer that is silent for longer has given the link up; its next one is a new link.
-    while let Ok(Some(message)) = timeout(bound * 2, link.receiver.recv()).await {
-        if !hub.is_current(&from, incoming.session) {
-            debug!(peer = %from, "a link has given way to a newer one");
-            return;
-        }
-        hub.detector.lock().link_heard(&from, hub.now());
-        let Some(message) = message.message else { return };
-        if receiver.take(message, &link.sender).await.is_none() {
-            return;
-        }
-    }
+    let receiver = Receiver { hub: &hub, from: &from, incoming, rounds: Rounds::default(), open: 0, all: false };
+    receiver.go(link).await;
+    hub.end_session(&from, incoming.session);
 }
 
 /// Explicit removals that another member knows.
@@ -120,16 +114,62 @@ struct Receiver<'a> {
 }
 
 impl Receiver<'_> {
+    /// Takes what comes until the link ends. Whether the peer lives is seen and answered as it is read; the rest waits its
+    /// turn, so that a peer that sends very much does not seem to be gone.
+    async fn go(mut self, mut link: Accepted) {
+        let (hub, from, session) = (self.hub, self.from, self.incoming.session);
+        let (work, mut waiting) = mpsc::channel(WAITING);
+        let answers = link.sender;
+        let reading = async {
+            let work = work;
+            // A peer that is silent for longer has given the link up; its next one is a new link.
+            let silence = hub.settings.down_after * 2;
+            while let Ok(Some(message)) = timeout(silence, link.receiver.recv()).await {
+                if !hub.is_current(from, session) {
+                    debug!(peer = %from, "a link has given way to a newer one");
+                    return;
+                }
+                hub.detector.lock().link_heard(from, hub.now());
+                match message.message {
+                    Some(link_request::Message::Ping(ping)) => {
+                        hub.reported(from, ping.standing);
+                        let standing = Some(hub.standing());
+                        let pong = link_response::Message::Pong(pb::Pong { number: ping.number, standing });
+                        if answers.send(response(pong)).await.is_err() {
+                            return;
+                        }
+                    }
+                    Some(message) => {
+                        if work.try_send(message).is_err() {
+                            warn!(peer = %from, "a link was closed: its peer sends more at once than is agreed");
+                            return;
+                        }
+                    }
+                    None => return,
+                }
+            }
+        };
+        let working = async {
+            while let Some(message) = waiting.recv().await {
+                if !hub.is_current(from, session) || self.take(message, &answers).await.is_none() {
+                    return;
+                }
+            }
+        };
+        let (mut reading, mut working) = (std::pin::pin!(reading), std::pin::pin!(working));
+        tokio::select! {
+            biased;
+            () = &mut reading => working.await,
+            () = &mut working => {}
+        }
+    }
+
     /// Takes one message in. `None` ends the link.
     async fn take(&mut self, message: link_request::Message, answers: &mpsc::Sender<pb::LinkResponse>) -> Option<()> {
         let (hub, from) = (self.hub, self.from);
         let answer = match message {
-            link_request::Message::Hello(_) => return None,
-            link_request::Message::Ping(ping) => {
-                hub.reported(from, ping.standing);
-                let standing = Some(hub.standing());
-                Some(link_response::Message::Pong(pb::Pong { number: ping.number, standing }))
-            }
+            // The one comes once, the other is answered as it is read.
+            link_request::Message::Hello(_) | link_request::Message::Ping(_) => return None,
             link_request::Message::Batch(batch) => {
                 let as_of = wire::order(batch.as_of_stamp, batch.as_of_minor);
                 apply(hub, from, wire::replicas(batch.services, self.incoming.owner, as_of)).await;

@@ -13,7 +13,7 @@ use crate::{
     cluster::{
         epoch::Epoch,
         hub::{Hub, Outgoing},
-        transport::{Dialled, Unreachable},
+        transport::{BoxFuture, Dialled, Unreachable},
     },
     registry::{hash::mix, version::OwnerId},
     wire::pb::peer::{self as pb, link_request, link_response},
@@ -82,11 +82,16 @@ fn backoff(outgoing: &Outgoing, failures: u32) -> Duration {
     full / 2 + full.mul_f64(share as f64 / 2_000.0)
 }
 
-/// What became of one message of the peer.
+/// What one message of the peer asks for.
 enum Next {
     Go,
+    /// A listing of these buckets, and then everything in those.
+    List(Vec<u32>, Vec<u32>),
     End,
 }
+
+/// A listing that is being made: it looks at everything, and the link lives on meanwhile.
+type Listing<'a> = BoxFuture<'a, pb::Listing>;
 
 /// A link that stands.
 struct Stream<'a> {
@@ -96,6 +101,8 @@ struct Stream<'a> {
     staged: VecDeque<link_request::Message>,
     /// Asked for and not yet sent.
     bulks: VecDeque<Bulk>,
+    /// Whether a listing is being made: nothing that changes what it lists may be sent before it.
+    listing: bool,
     sent: u64,
     acknowledged: u64,
     pings: u64,
@@ -110,6 +117,7 @@ impl<'a> Stream<'a> {
             outgoing,
             staged: VecDeque::new(),
             bulks: VecDeque::new(),
+            listing: false,
             sent: 0,
             acknowledged: 0,
             pings: 0,
@@ -157,9 +165,11 @@ impl<'a> Stream<'a> {
         let mut verifications = interval(hub.settings.verify_interval);
         verifications.set_missed_tick_behavior(MissedTickBehavior::Delay);
         verifications.reset();
+        let mut listing: Option<(Listing<'_>, Vec<u32>)> = None;
         loop {
             self.compose();
-            let said_all = self.staged.is_empty() && self.bulks.is_empty() && self.outgoing.outbox.lock().is_empty();
+            let asked = self.listing || !self.bulks.is_empty();
+            let said_all = self.staged.is_empty() && !asked && self.outgoing.outbox.lock().is_empty();
             if *parting.borrow_and_update() && said_all {
                 let _ = link.sender.send(request(link_request::Message::Goodbye(pb::Goodbye {}))).await;
                 let _ = timeout(GOODBYE, async { while link.receiver.recv().await.is_some() {} }).await;
@@ -182,8 +192,13 @@ impl<'a> Stream<'a> {
                 _ = parting.changed() => {}
                 response = link.receiver.recv() => {
                     let Some(message) = response.and_then(|response| response.message) else { return true };
-                    if let Next::End = self.answer(message).await {
-                        return true;
+                    match self.answer(message).await {
+                        Next::Go => {}
+                        Next::List(buckets, whole) => {
+                            self.listing = true;
+                            listing = Some((Box::pin(compose::listing(&hub.registry, buckets)), whole));
+                        }
+                        Next::End => return true,
                     }
                 }
                 permit = link.sender.reserve(), if !self.staged.is_empty() => match permit {
@@ -194,9 +209,16 @@ impl<'a> Stream<'a> {
                 },
                 () = due => {}
                 () = self.outgoing.filled.notified() => {}
-                _ = verifications.tick() => if self.bulks.is_empty() {
+                _ = verifications.tick() => if !asked {
                     self.verify();
                 },
+                (listed, whole) = made(&mut listing) => {
+                    (listing, self.listing) = (None, false);
+                    self.staged.push_back(link_request::Message::Listing(listed));
+                    self.send_whole(&whole);
+                }
+                // More of what was asked for is to be looked for.
+                () = tokio::task::yield_now(), if self.has_room() && !self.bulks.is_empty() => {}
             }
             if self.outgoing.outbox.lock().take_overflown() {
                 info!(%peer, "more has changed than is remembered, the link begins anew");
@@ -218,19 +240,19 @@ impl<'a> Stream<'a> {
     }
 
     fn has_room(&self) -> bool {
-        self.staged.is_empty() && self.sent - self.acknowledged < UNDER_WAY
+        !self.listing && self.staged.is_empty() && self.sent - self.acknowledged < UNDER_WAY
     }
 
     /// Makes the next batch, if there is room for one: what changed goes before what was asked for.
     fn compose(&mut self) {
-        while self.has_room() {
+        if self.has_room() {
             let order = self.sent + 1;
             let names = self.outgoing.outbox.lock().take(order, ENTRIES, self.hub.now());
             let batch = if !names.is_empty() {
                 compose::latest(&self.hub.registry, order, &names)
             } else if let Some(bulk) = self.bulks.front_mut() {
                 match bulk.next(&self.hub.registry, order) {
-                    Some(batch) if batch.services.is_empty() => continue,
+                    Some(batch) if batch.services.is_empty() => return,
                     Some(batch) => batch,
                     None => {
                         self.bulks.pop_front();
@@ -262,6 +284,15 @@ impl<'a> Stream<'a> {
         self.staged.push_back(link_request::Message::Verify(verify));
     }
 
+    /// Sends everything that is in some buckets, and that this was all.
+    fn send_whole(&mut self, buckets: &[u32]) {
+        if buckets.is_empty() {
+            self.staged.push_back(link_request::Message::Complete(pb::Complete {}));
+        } else {
+            self.bulks.push_back(Bulk::new(&self.hub.registry, Selection::buckets(buckets)));
+        }
+    }
+
     async fn answer(&mut self, message: link_response::Message) -> Next {
         let (hub, peer) = (self.hub, &self.outgoing.peer);
         let now = hub.now();
@@ -291,13 +322,11 @@ impl<'a> Stream<'a> {
                 self.staged.push_back(link_request::Message::Buckets(pb::Buckets { digests }));
             }
             link_response::Message::WantBuckets(pb::WantBuckets { buckets, whole }) => {
+                debug!(%peer, listed = buckets.len(), whole = whole.len(), "a member asks what is in some buckets");
                 if !buckets.is_empty() {
-                    debug!(%peer, buckets = buckets.len(), "a member asks what is in some buckets");
-                    let listing = compose::listing(&hub.registry, buckets).await;
-                    self.staged.push_back(link_request::Message::Listing(listing));
+                    return Next::List(buckets, whole);
                 }
-                // Its end says `Complete`, even if it has nothing to send.
-                self.bulks.push_back(Bulk::new(&hub.registry, Selection::buckets(&whole)));
+                self.send_whole(&whole);
             }
             link_response::Message::WantKeys(pb::WantKeys { keys }) => {
                 debug!(%peer, keys = keys.len(), "a member asks for records that it lacks");
@@ -306,6 +335,14 @@ impl<'a> Stream<'a> {
             }
         }
         Next::Go
+    }
+}
+
+/// Completes when the listing has been made, if there is one.
+async fn made(listing: &mut Option<(Listing<'_>, Vec<u32>)>) -> (pb::Listing, Vec<u32>) {
+    match listing {
+        Some((made, whole)) => (made.await, std::mem::take(whole)),
+        None => pending().await,
     }
 }
 
