@@ -9,6 +9,11 @@ use std::{
 use clap::Parser;
 use nomina::cli::Cli;
 
+/// Instead of the system's: registrations in a cluster cost a fifth less, and what clients that leave have held goes back
+/// to the system, where glibc keeps it in pieces.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match Cli::parse().run() {
         Ok(()) => ExitCode::SUCCESS,

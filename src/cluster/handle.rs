@@ -157,6 +157,12 @@ impl Cluster {
         self.hub.spawn(serving::keep(self.hub.clone(), self.waiting_for.subscribe(), ready));
     }
 
+    /// Where this node stands in its life.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        self.hub.stage()
+    }
+
     /// Begins to leave: this node owns nothing new from now on, and what it keeps for beats goes to the next owners; what
     /// connections published is kept until they have come back elsewhere. Returns whether all of it went within `bound`.
     pub async fn hand_over(&self, bound: Duration) -> bool {

@@ -49,6 +49,8 @@ pub(super) struct Hub {
     /// Who answers for a beat source now. Written by the task that ticks.
     pub(super) routes: Routes,
     pub(super) stage: watch::Sender<Stage>,
+    /// Which incarnation this node says that it is. A link that was begun by a former one is to be begun anew.
+    pub(super) incarnation: watch::Sender<Epoch>,
     /// Whether the links are to say goodbye once they have said everything else.
     pub(super) parting: watch::Sender<bool>,
     /// Something is to be taken over, handed over or forgotten.
@@ -133,6 +135,7 @@ impl Hub {
             eligible: ArcSwap::default(),
             routes: Routes::new(View { me: me.clone(), eligible: Eligible::default(), up: BTreeMap::new() }),
             stage: watch::Sender::new(Stage::Joining),
+            incarnation: watch::Sender::new(epoch.epoch()),
             parting: watch::Sender::new(false),
             moving: Notify::new(),
             settled: watch::Sender::new(None),
@@ -171,7 +174,8 @@ impl Hub {
         }
     }
 
-    /// Another member knows a later epoch of this node than its own: it takes one above, and begins its links anew.
+    /// Another member knows a later epoch of this node than its own: it takes one above, and begins all its links anew, also
+    /// those to members who took it at its word.
     pub(super) fn outgrow(&self, known: Epoch) {
         let raised = self.epoch.lock().raise(known);
         match raised {
@@ -179,6 +183,7 @@ impl Hub {
                 info!(epoch = epoch.number(), "the epoch was raised above what others know");
                 let name = self.me.as_str().into();
                 self.registry.owners().set_self(Incarnation { name, epoch: epoch.number() });
+                self.incarnation.send_replace(epoch);
             }
             Err(error) => error!(%error, "the epoch could not be raised"),
         }

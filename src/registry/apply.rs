@@ -19,6 +19,7 @@ use super::{
     owners::Owners,
     publication::{IdGenerator, Kind, Publication},
     service::{Checker, ServiceSettings},
+    share::Share,
     version::{OwnerId, Stamp, Version},
 };
 use crate::clock::Mono;
@@ -234,19 +235,25 @@ fn says_the_same(old: &Instance, next: &Instance) -> bool {
 
 /// A beat for an instance that this node lists: it is well, and this node answers for its beats from now on.
 fn renew(instance: &Arc<Instance>, context: &impl Context) -> Edit {
-    if instance.is_well_here() && instance.lease().is_some() {
+    if instance.beats_well_at(OwnerId::SELF) {
         return Edit::Touch(instance.clone());
     }
     let mut parts = instance.parts();
-    if parts.own.is_none() {
+    let taken = |share: Share| Own {
+        version: Version::new(share.version.stamp(), share.version.minor(), OwnerId::SELF),
+        publication: share.publication,
+        lease: None,
+        connections: SmallVec::new(),
+    };
+    parts.own = match parts.own {
+        // Its publisher has registered anew at a member that held itself to be the owner; here its beats come in.
+        Some(own) => Some(match instance.later_beats(OwnerId::SELF).map(taken) {
+            Some(later) => Own { version: later.version, publication: later.publication, ..own },
+            None => own,
+        }),
         // Of the shares of others the one that is listed: what its publisher said last.
-        parts.own = instance.shares().next().map(|share| Own {
-            version: Version::new(share.version.stamp(), share.version.minor(), OwnerId::SELF),
-            publication: share.publication,
-            lease: None,
-            connections: SmallVec::new(),
-        });
-    }
+        None => instance.shares().next().map(taken),
+    };
     if let Some(own) = &mut parts.own {
         own.publication.healthy = true;
         own.version = bumped(own.version, context);

@@ -178,9 +178,10 @@ impl Parts {
     }
 }
 
-/// Which of two shares is listed before the other: the same on every node, whatever the owners' numbers are there.
+/// Which of two shares is listed before the other: the same on every node, whatever the owners' numbers are there. Changes
+/// that are no registrations do not count: of two registrations that did not know of each other the same one stays listed.
 fn newer(a: Version, b: Version, owners: &Owners) -> Ordering {
-    a.order().cmp(&b.order()).then_with(|| owners.incarnation(a.owner()).cmp(&owners.incarnation(b.owner())))
+    a.stamp().cmp(&b.stamp()).then_with(|| owners.incarnation(a.owner()).cmp(&owners.incarnation(b.owner())))
 }
 
 impl Instance {
@@ -306,16 +307,28 @@ impl Instance {
         self.covered().iter().any(|share| share.version.owner().is_self() && share.publication.healthy)
     }
 
-    /// Whether `owner` says that it is well, and beats keep it there.
+    /// Whether `owner` says that it is well, beats keep it there, and no beats elsewhere keep a later registration: all that
+    /// a beat there has to do is to be noted.
     #[must_use]
     pub fn beats_well_at(&self, owner: OwnerId) -> bool {
-        if owner.is_self() {
-            return self.is_well_here() && self.lease.is_some();
-        }
+        let well = if owner.is_self() {
+            self.is_well_here() && self.lease.is_some()
+        } else if self.version.owner() == owner {
+            self.flags.has(Flags::WELL) && self.flags.has(Flags::BEATS)
+        } else {
+            self.covered().iter().any(|share| share.version.owner() == owner && share.publication.healthy && share.beats)
+        };
+        well && self.later_beats(owner).is_none()
+    }
+
+    /// The newest share of which beats keep a later registration than the one of `owner`.
+    #[must_use]
+    pub fn later_beats(&self, owner: OwnerId) -> Option<Share> {
         if self.version.owner() == owner {
-            return self.flags.has(Flags::WELL) && self.flags.has(Flags::BEATS);
+            return None;
         }
-        self.covered().iter().any(|share| share.version.owner() == owner && share.publication.healthy && share.beats)
+        let stamp = self.version(owner)?.stamp();
+        self.shares().take_while(|share| share.version.stamp() > stamp).find(|share| share.beats)
     }
 
     /// Whether only other members have publishers of it.

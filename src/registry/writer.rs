@@ -168,17 +168,25 @@ impl Writer {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut batch = Vec::with_capacity(BATCH);
         let mut more_due = false;
+        // Commands and leases that are due take turns.
+        let mut served = false;
         loop {
             tokio::select! {
+                biased;
+                _ = looks.tick() => {
+                    more_due = self.look();
+                    self.clean(self.shared.clock.now());
+                }
+                () = std::future::ready(()), if more_due && served => {
+                    more_due = self.look();
+                    served = false;
+                }
                 taken = requests.recv_many(&mut batch, BATCH) => {
                     if taken == 0 {
                         return;
                     }
                     self.apply(batch.drain(..));
-                }
-                _ = looks.tick() => {
-                    more_due = self.look();
-                    self.clean(self.shared.clock.now());
+                    served = true;
                 }
                 () = std::future::ready(()), if more_due => more_due = self.look(),
             }

@@ -120,8 +120,9 @@ impl<'a> Stream<'a> {
 
     async fn go(&mut self, mut link: Dialled) -> bool {
         let (hub, peer) = (self.hub, &self.outgoing.peer);
-        let hello =
-            pb::Hello { member: hub.me.to_string(), epoch: hub.epoch().number(), standing: Some(hub.standing()) };
+        let mut incarnation = hub.incarnation.subscribe();
+        let epoch = incarnation.borrow_and_update().number();
+        let hello = pb::Hello { member: hub.me.to_string(), epoch, standing: Some(hub.standing()) };
         if link.sender.send(request(link_request::Message::Hello(hello))).await.is_err() {
             return false;
         }
@@ -176,6 +177,7 @@ impl<'a> Stream<'a> {
                     }
                     self.ping();
                 }
+                _ = incarnation.changed() => return true,
                 _ = stage.changed() => self.ping(),
                 _ = parting.changed() => {}
                 response = link.receiver.recv() => {

@@ -11,7 +11,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     net::SocketAddr,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::path::{Carrier, Direction, End, Path};
+use self::path::{Carrier, Direction, End, Meter, Path};
 use super::{Accept, BoxFuture, Dialled, LINK_CAPACITY, Link, Transport, Unreachable};
 use crate::{clock::Clock, cluster::member::MemberName, shutdown::Shutdown, wire::pb::peer as pb};
 
@@ -63,6 +63,8 @@ struct State {
     members: BTreeMap<MemberName, Option<Arc<dyn Accept>>>,
     /// By sender and receiver.
     paths: BTreeMap<(MemberName, MemberName), watch::Sender<Path>>,
+    /// By sender and receiver.
+    meters: BTreeMap<(MemberName, MemberName), Arc<Meter>>,
     /// By number, in the order in which they were opened.
     links: BTreeMap<u64, Open>,
     opened: u64,
@@ -165,6 +167,18 @@ impl Network {
         self.inner.state.lock().links.len()
     }
 
+    /// How many messages, of how many bytes together, have been sent on links from `from` to `to`, answers on links that
+    /// `to` has opened included. Their frames are not counted.
+    #[must_use]
+    pub fn sent(&self, from: &MemberName, to: &MemberName) -> (u64, u64) {
+        let meter = self.meter(from, to);
+        (meter.messages.load(Ordering::Relaxed), meter.bytes.load(Ordering::Relaxed))
+    }
+
+    fn meter(&self, from: &MemberName, to: &MemberName) -> Arc<Meter> {
+        self.inner.state.lock().meters.entry((from.clone(), to.clone())).or_default().clone()
+    }
+
     fn break_where(&self, fate: Fate, which: impl Fn(&MemberName, &MemberName) -> bool) -> usize {
         let mut state = self.inner.state.lock();
         let before = state.links.len();
@@ -194,7 +208,7 @@ impl Network {
         let inner = self.inner.clone();
         let ends = (from.clone(), to.clone());
         let jitter = move || inner.jitter.lock().as_mut().map_or(Duration::ZERO, |jitter| jitter(&ends.0, &ends.1));
-        Carrier::new(self.inner.clock, self.path(from, to).subscribe(), Box::new(jitter))
+        Carrier::new(self.inner.clock, self.path(from, to).subscribe(), self.meter(from, to), Box::new(jitter))
     }
 
     /// What answers for `to`, after a first packet there and back, as TCP sends them.

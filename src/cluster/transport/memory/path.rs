@@ -1,7 +1,15 @@
 //! One direction between two members, and what carries messages along it.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
+use prost::Message;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -30,16 +38,36 @@ pub(super) enum End {
     Late(Duration),
 }
 
+/// What has been sent from one member to another.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    pub messages: AtomicU64,
+    pub bytes: AtomicU64,
+}
+
+impl Meter {
+    pub(super) fn count(&self, message: &impl Message) {
+        self.messages.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(message.encoded_len() as u64, Ordering::Relaxed);
+    }
+}
+
 /// Carries messages along one path.
 pub(super) struct Carrier {
     clock: Clock,
     path: watch::Receiver<Path>,
+    meter: Arc<Meter>,
     jitter: Box<dyn FnMut() -> Duration + Send>,
 }
 
 impl Carrier {
-    pub(super) fn new(clock: Clock, path: watch::Receiver<Path>, jitter: Box<dyn FnMut() -> Duration + Send>) -> Self {
-        Self { clock, path, jitter }
+    pub(super) fn new(
+        clock: Clock,
+        path: watch::Receiver<Path>,
+        meter: Arc<Meter>,
+        jitter: Box<dyn FnMut() -> Duration + Send>,
+    ) -> Self {
+        Self { clock, path, meter, jitter }
     }
 
     /// Takes one message along: waits for its delay, and while the path is cut.
@@ -61,7 +89,7 @@ impl Carrier {
     }
 
     /// Takes one direction of a link along until it ends.
-    pub(super) async fn carry<T>(mut self, mut direction: Direction<T>) {
+    pub(super) async fn carry<T: Message>(mut self, mut direction: Direction<T>) {
         let mut ended = direction.end.subscribe();
         let mut broken_path = self.path.clone();
         // The last thing under way is that there is nothing more.
@@ -95,6 +123,9 @@ impl Carrier {
                             return;
                         }
                         if !unheard {
+                            if let Some(message) = &message {
+                                self.meter.count(message);
+                            }
                             let arrives = self.clock.now() + self.path.borrow().delay + (self.jitter)();
                             let arrives = under_way.back().map_or(arrives, |(last, _)| arrives.max(*last));
                             under_way.push_back((arrives, message));
