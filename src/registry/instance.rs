@@ -316,7 +316,9 @@ impl Instance {
         } else if self.version.owner() == owner {
             self.flags.has(Flags::WELL) && self.flags.has(Flags::BEATS)
         } else {
-            self.covered().iter().any(|share| share.version.owner() == owner && share.publication.healthy && share.beats)
+            self.covered()
+                .iter()
+                .any(|share| share.version.owner() == owner && share.publication.healthy && share.beats)
         };
         well && self.later_beats(owner).is_none()
     }

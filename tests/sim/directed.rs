@@ -218,7 +218,8 @@ async fn beats_follow_a_registration_at_who_was_the_owner_before() {
     let b = world.node("b").unwrap();
     assert!(b.list(&key, &publication(1)).await.done);
     tokio::time::sleep(SECOND).await;
-    let keeps = |node: &std::sync::Arc<crate::world::Node>| node.find(&key).is_some_and(|found| found.lease().is_some());
+    let keeps =
+        |node: &std::sync::Arc<crate::world::Node>| node.find(&key).is_some_and(|found| found.lease().is_some());
     let owner = world.nodes().into_iter().find(keeps).unwrap();
     let other = world.nodes().into_iter().find(|node| node.name != owner.name).unwrap();
     // By a node that does not know yet that the owner is back.

@@ -101,7 +101,11 @@ async fn watch(world: &Arc<World>, oracle: &Oracle, mood: Mood, plan: &faults::P
         }
         if let Some(port) = crate::setting("NOMINA_SIM_PORT") {
             // The same again and again tells nothing.
-            let told: Vec<_> = world.describe().into_iter().filter(|line| line.starts_with(&format!("    p{port} ")) || !line.starts_with(' ')).collect();
+            let told: Vec<_> = world
+                .describe()
+                .into_iter()
+                .filter(|line| line.starts_with(&format!("    p{port} ")) || !line.starts_with(' '))
+                .collect();
             if told != shown {
                 told.iter().for_each(|line| world.log.note(line));
                 shown = told;

@@ -14,9 +14,7 @@ use std::{
 use nomina::{
     clock::Clock,
     cluster::{
-        Cluster, Epoch, MemberList, MemberName, Parts, Settings, Stage,
-        epoch::EpochFile,
-        forward::Forwarder,
+        Cluster, Epoch, MemberList, MemberName, Parts, Settings, Stage, epoch::EpochFile, forward::Forwarder,
         transport::memory::Network,
     },
     naming::Naming,

@@ -24,7 +24,8 @@ pub fn check(look: &Look<'_>) -> Result<(), String> {
         for node in look.world.nodes() {
             if let Some(instance) = node.find(&publisher.key) {
                 let shares: Vec<_> = instance.shares().collect();
-                let shares: Vec<_> = shares.iter().map(|share| (share.version, share.beats, share.connections)).collect();
+                let shares: Vec<_> =
+                    shares.iter().map(|share| (share.version, share.beats, share.connections)).collect();
                 return Err(format!("{} lists p{id}, which is dead, by {shares:?}", node.name));
             }
         }
