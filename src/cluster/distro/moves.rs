@@ -169,8 +169,10 @@ impl Mover<'_> {
         View {
             orphans: orphans.iter().filter(|owner| takes_over && !over.contains(owner)).collect(),
             over,
-            // One move after the other: what lingers here is looked at again when it has gone.
-            hand_over: ready && self.lingering.is_empty() && self.settled.as_ref() != Some(&eligible),
+            // One move after the other: what lingers here is looked at again when it has gone. Who leaves cannot wait.
+            hand_over: ready
+                && (self.lingering.is_empty() || hub.stage() == Stage::Draining)
+                && self.settled.as_ref() != Some(&eligible),
             eligible,
         }
     }
