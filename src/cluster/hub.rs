@@ -49,12 +49,12 @@ pub(super) struct Hub {
     /// Who answers for a beat source now. Written by the task that ticks.
     pub(super) routes: Routes,
     pub(super) stage: watch::Sender<Stage>,
-    /// Which incarnation this node says that it is. A link that was begun by a former one is to be begun anew.
-    pub(super) incarnation: watch::Sender<Epoch>,
     /// Whether the links are to say goodbye once they have said everything else.
     pub(super) parting: watch::Sender<bool>,
     /// Something is to be taken over, handed over or forgotten.
     pub(super) moving: Notify,
+    /// The members are to be judged now and not at the next tick only.
+    pub(super) judging: Notify,
     /// The owners for whom all that this node keeps has been looked through and handed over. Written by the mover.
     pub(super) settled: watch::Sender<Option<Arc<Eligible>>>,
     /// How much each eligible member owns, for the set that it was counted for. Written by who asks first.
@@ -73,6 +73,8 @@ pub(super) struct Outgoing {
     pub(super) outbox: Mutex<Outbox>,
     /// There is something new in the outbox.
     pub(super) filled: Notify,
+    /// Something has changed that every link is to look at: the stage, the epoch, or that this node parts.
+    pub(super) called: Notify,
     /// The peer has just been heard: it is worth while to dial at once.
     pub(super) heard: Notify,
     /// The peer is no longer a member.
@@ -137,9 +139,9 @@ impl Hub {
             eligible: ArcSwap::default(),
             routes: Routes::new(View { me: me.clone(), eligible: Eligible::default(), up: BTreeMap::new() }),
             stage: watch::Sender::new(Stage::Joining),
-            incarnation: watch::Sender::new(epoch.epoch()),
             parting: watch::Sender::new(false),
             moving: Notify::new(),
+            judging: Notify::new(),
             settled: watch::Sender::new(None),
             shares: Mutex::default(),
             moved: Moved::default(),
@@ -168,6 +170,20 @@ impl Hub {
         self.epoch.lock().epoch()
     }
 
+    /// Enters a stage of life.
+    pub(super) fn enter(&self, stage: Stage) {
+        self.stage.send_replace(stage);
+        self.judging.notify_one();
+        self.call_links();
+    }
+
+    /// Has every link look at what has changed, one after the other: a channel that many watch wakes them in no order.
+    pub(super) fn call_links(&self) {
+        for outgoing in self.all_outgoing() {
+            outgoing.called.notify_one();
+        }
+    }
+
     /// Keeps the stamps of the next life above those of this one. A failure is told and tried again.
     pub(super) fn reserve_stamps(&self) {
         let stamp = self.registry.stamp().number();
@@ -185,7 +201,8 @@ impl Hub {
                 info!(epoch = epoch.number(), "the epoch was raised above what others know");
                 let name = self.me.as_str().into();
                 self.registry.owners().set_self(Incarnation { name, epoch: epoch.number() });
-                self.incarnation.send_replace(epoch);
+                // A link that was begun by the former incarnation is begun anew.
+                self.call_links();
             }
             Err(error) => error!(%error, "the epoch could not be raised"),
         }
@@ -335,6 +352,7 @@ impl Hub {
                     peer: peer.clone(),
                     outbox: Mutex::new(Outbox::new(self.settings.merge_window, self.settings.outbox_limit)),
                     filled: Notify::new(),
+                    called: Notify::new(),
                     heard: Notify::new(),
                     stop: Shutdown::new(),
                     state: Mutex::default(),

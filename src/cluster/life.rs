@@ -33,11 +33,10 @@ const PAGE: Duration = Duration::from_secs(10);
 pub(super) async fn tick(hub: Arc<Hub>) {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut stage = hub.stage.subscribe();
     loop {
         tokio::select! {
             biased;
-            _ = stage.changed() => {}
+            () = hub.judging.notified() => {}
             _ = ticks.tick() => {}
         }
         observe(&hub);
@@ -149,7 +148,7 @@ pub(super) async fn join(
     waiting_for.send_replace(Vec::new());
     let joined_ms = u64::try_from(hub.now().since(begun).as_millis()).unwrap_or(u64::MAX);
     info!(joined_ms, instances = hub.registry.figures().instances, "joined the cluster");
-    hub.stage.send_replace(Stage::Ready);
+    hub.enter(Stage::Ready);
 }
 
 /// The members whose records are still to come.
@@ -235,7 +234,7 @@ async fn take_orphan(hub: &Hub, orphan: pb::OrphanRecords) -> usize {
 /// Nothing new is owned here from now on, and what is kept goes to the next owner. Returns whether all of it went within
 /// `bound`.
 pub(super) async fn hand_over(hub: &Hub, bound: Duration) -> bool {
-    hub.stage.send_replace(Stage::Draining);
+    hub.enter(Stage::Draining);
     let handing = async {
         let mut settled = hub.settled.subscribe();
         let handed = |settled: &Option<Arc<Eligible>>| {
@@ -254,6 +253,7 @@ pub(super) async fn hand_over(hub: &Hub, bound: Duration) -> bool {
 /// Tells everybody what they have not been told yet, and says goodbye. Returns whether that was done within `bound`.
 pub(super) async fn part(hub: &Hub, bound: Duration) -> bool {
     hub.parting.send_replace(true);
+    hub.call_links();
     let parted = async {
         let mut ticks = interval(TICK / 4);
         while hub.all_outgoing().iter().any(|outgoing| outgoing.state.lock().since.is_some()) {

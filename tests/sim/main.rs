@@ -1,6 +1,7 @@
 //! The cluster in one process: paused time, a network with faults, and everything decided by one seed.
 //!
-//! * `NOMINA_SIM_SEED=7 cargo test --test sim seeds` replays a seed and prints what happened.
+//! * `NOMINA_SIM_SEED=7 cargo test --test sim seeds` replays a seed and prints what happened; with
+//!   `NOMINA_SIM_TRACE=debug -- --nocapture` also what the nodes say.
 //! * `NOMINA_SIM_SEEDS=5000 cargo test --test sim seeds` runs that many; `NOMINA_SIM_FROM=…` says from which on.
 
 #![allow(
@@ -35,6 +36,9 @@ fn setting(name: &str) -> Option<u64> {
 #[test]
 fn seeds() {
     if let Some(seed) = setting("NOMINA_SIM_SEED") {
+        if let Ok(filter) = std::env::var("NOMINA_SIM_TRACE") {
+            tracing_subscriber::fmt().with_env_filter(filter).without_time().with_ansi(false).init();
+        }
         let outcome = run::run(seed);
         println!("{}", outcome.log.join("\n"));
         assert_eq!(outcome.broken, None);

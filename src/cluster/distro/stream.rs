@@ -128,8 +128,7 @@ impl<'a> Stream<'a> {
 
     async fn go(&mut self, mut link: Dialled) -> bool {
         let (hub, peer) = (self.hub, &self.outgoing.peer);
-        let mut incarnation = hub.incarnation.subscribe();
-        let epoch = incarnation.borrow_and_update().number();
+        let epoch = hub.epoch().number();
         let hello = pb::Hello { member: hub.me.to_string(), epoch, standing: Some(hub.standing()) };
         if link.sender.send(request(link_request::Message::Hello(hello))).await.is_err() {
             return false;
@@ -158,8 +157,7 @@ impl<'a> Stream<'a> {
         self.staged.push_back(link_request::Message::Removals(compose::removals(&hub.registry)));
         self.verify();
 
-        let mut stage = hub.stage.subscribe();
-        let mut parting = hub.parting.subscribe();
+        let mut stage = hub.stage();
         let mut pings = interval(hub.settings.ping_interval);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut verifications = interval(hub.settings.verify_interval);
@@ -170,7 +168,7 @@ impl<'a> Stream<'a> {
             self.compose();
             let asked = self.listing || !self.bulks.is_empty();
             let said_all = self.staged.is_empty() && !asked && self.outgoing.outbox.lock().is_empty();
-            if *parting.borrow_and_update() && said_all {
+            if *hub.parting.borrow() && said_all {
                 let _ = link.sender.send(request(link_request::Message::Goodbye(pb::Goodbye {}))).await;
                 let _ = timeout(GOODBYE, async { while link.receiver.recv().await.is_some() {} }).await;
                 return true;
@@ -187,9 +185,14 @@ impl<'a> Stream<'a> {
                     }
                     self.ping();
                 }
-                _ = incarnation.changed() => return true,
-                _ = stage.changed() => self.ping(),
-                _ = parting.changed() => {}
+                () = self.outgoing.called.notified() => {
+                    if hub.epoch().number() != epoch {
+                        return true;
+                    }
+                    if std::mem::replace(&mut stage, hub.stage()) != hub.stage() {
+                        self.ping();
+                    }
+                }
                 response = link.receiver.recv() => {
                     let Some(message) = response.and_then(|response| response.message) else { return true };
                     match self.answer(message).await {
