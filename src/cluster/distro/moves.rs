@@ -147,7 +147,12 @@ impl Mover<'_> {
         if view.hand_over && complete {
             self.settled = Some(view.eligible);
         }
-        self.hub.settled.send_replace(self.settled.clone());
+        // Only news: who leaves has another look made at once when it comes.
+        self.hub.settled.send_if_modified(|settled| {
+            let news = *settled != self.settled;
+            settled.clone_from(&self.settled);
+            news
+        });
         let Tally { adopted, forgotten, handed } = tally;
         let moved = &self.hub.moved;
         for (count, more) in [(&moved.taken_over, adopted), (&moved.forgotten, forgotten), (&moved.handed_over, handed)]
