@@ -38,6 +38,11 @@ impl Removals {
         self.stamps.get(name).copied()
     }
 
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.stamps.is_empty()
+    }
+
     /// Forgets those that came before `before`.
     pub(super) fn forget(&mut self, before: Mono) {
         while self.order.front().is_some_and(|(at, ..)| *at < before) {

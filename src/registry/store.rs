@@ -310,6 +310,12 @@ impl RegistryHandle {
         self.shared.removals.read().stamp(name)
     }
 
+    /// Whether there are explicit removals that are not long ago.
+    #[must_use]
+    pub fn has_removals(&self) -> bool {
+        !self.shared.removals.read().is_empty()
+    }
+
     /// The explicit removals that are not long ago.
     #[must_use]
     pub fn removals(&self) -> Vec<(RecordName, Stamp)> {

@@ -89,6 +89,25 @@ pub(super) async fn take_removals(hub: &Hub, peer: &MemberName, removals: pb::Re
     apply(hub, peer, read).await;
 }
 
+/// The explicit removals that came after records that are still told; `None` if there are none, as nearly always.
+fn removed_since(hub: &Hub, read: &Read) -> Option<pb::Removals> {
+    if !hub.registry.has_removals() {
+        return None;
+    }
+    let mut grouped = wire::Grouped::default();
+    for (service, replica) in &read.replicas {
+        if let Replica::Put { key, share, .. } = replica
+            && !share.connections
+        {
+            let name = (service.clone(), key.clone());
+            if let Some(stamp) = hub.registry.removal(&name).filter(|stamp| *stamp > share.version.stamp()) {
+                grouped.removal(&name, stamp);
+            }
+        }
+    }
+    (!grouped.is_empty()).then(|| pb::Removals { services: grouped.into_services() })
+}
+
 async fn apply(hub: &Hub, peer: &MemberName, read: Read) {
     if let Some((error, count)) = read.malformed {
         warn!(%peer, %error, count, "entries of a member could not be understood and were left out");
@@ -172,7 +191,13 @@ impl Receiver<'_> {
             link_request::Message::Hello(_) | link_request::Message::Ping(_) => return None,
             link_request::Message::Batch(batch) => {
                 let as_of = wire::order(batch.as_of_stamp, batch.as_of_minor);
-                apply(hub, from, wire::replicas(batch.services, self.incoming.owner, as_of)).await;
+                let read = wire::replicas(batch.services, self.incoming.owner, as_of);
+                let removed = removed_since(hub, &read);
+                apply(hub, from, read).await;
+                if let Some(removals) = removed {
+                    // Their owner does not know yet, or it would have withdrawn them.
+                    answers.send(response(link_response::Message::Removals(removals))).await.ok()?;
+                }
                 Some(link_response::Message::Acknowledgement(pb::Acknowledgement { order: batch.order }))
             }
             link_request::Message::Removals(removals) => {

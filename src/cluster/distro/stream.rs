@@ -8,7 +8,10 @@ use std::{collections::VecDeque, future::pending, sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{debug, info, warn};
 
-use super::compose::{self, Bulk, ENTRIES, Selection};
+use super::{
+    compose::{self, Bulk, ENTRIES, Selection},
+    verify::LISTED_AT_ONCE,
+};
 use crate::{
     cluster::{
         epoch::Epoch,
@@ -101,6 +104,8 @@ struct Stream<'a> {
     staged: VecDeque<link_request::Message>,
     /// Asked for and not yet sent.
     bulks: VecDeque<Bulk>,
+    /// Whether the peer asked for as much as it may at once.
+    more: bool,
     /// Whether a listing is being made: nothing that changes what it lists may be sent before it.
     listing: bool,
     sent: u64,
@@ -117,6 +122,7 @@ impl<'a> Stream<'a> {
             outgoing,
             staged: VecDeque::new(),
             bulks: VecDeque::new(),
+            more: false,
             listing: false,
             sent: 0,
             acknowledged: 0,
@@ -260,9 +266,7 @@ impl<'a> Stream<'a> {
                     None => {
                         self.bulks.pop_front();
                         self.staged.push_back(link_request::Message::Complete(pb::Complete {}));
-                        if self.bulks.is_empty() {
-                            self.verify();
-                        }
+                        self.go_on();
                         return;
                     }
                 }
@@ -287,10 +291,19 @@ impl<'a> Stream<'a> {
         self.staged.push_back(link_request::Message::Verify(verify));
     }
 
+    /// Has the peer compare at once again, if more differed than it could ask for in one round.
+    fn go_on(&mut self) {
+        if self.more && self.bulks.is_empty() {
+            self.more = false;
+            self.verify();
+        }
+    }
+
     /// Sends everything that is in some buckets, and that this was all.
     fn send_whole(&mut self, buckets: &[u32]) {
         if buckets.is_empty() {
             self.staged.push_back(link_request::Message::Complete(pb::Complete {}));
+            self.go_on();
         } else {
             self.bulks.push_back(Bulk::new(&self.hub.registry, Selection::buckets(buckets)));
         }
@@ -326,6 +339,7 @@ impl<'a> Stream<'a> {
             }
             link_response::Message::WantBuckets(pb::WantBuckets { buckets, whole }) => {
                 debug!(%peer, listed = buckets.len(), whole = whole.len(), "a member asks what is in some buckets");
+                self.more = buckets.len() >= LISTED_AT_ONCE;
                 if !buckets.is_empty() {
                     return Next::List(buckets, whole);
                 }

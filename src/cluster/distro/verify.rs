@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::registry::digest::BUCKETS;
 
 /// Buckets that are listed in one round: at a million records of one owner that is a message of 4 MB.
-const LISTED_AT_ONCE: usize = 1_024;
+pub const LISTED_AT_ONCE: usize = 1_024;
 
 /// Rounds after which a bucket is compared although its owner goes on changing it.
 const PATIENCE: u8 = 3;
