@@ -35,7 +35,7 @@ pub fn run(seed: u64) -> Outcome {
 
 async fn live(seed: u64) -> Outcome {
     let mut rng = Rng::new(seed);
-    let mood = if seed % 2 == 0 { Mood::Gentle } else { Mood::Wild };
+    let mood = if seed.is_multiple_of(2) { Mood::Gentle } else { Mood::Wild };
     let nodes = if rng.percent(60) { 3 } else { 5 };
     let world = World::empty(nodes, rng.next(), Settings::default());
     world.log.note(format!("seed {seed}, {mood:?}, {nodes} nodes"));
