@@ -136,6 +136,9 @@ def test_every_method_takes_an_empty_request(channel):
             except grpc.RpcError as error:
                 answered[method.full_name] = error.code()
     assert len(answered) == 26
+    # A node that runs alone waits for nobody.
+    alone = answered.pop("nomina.registry.v1.ClusterService.EndJoin")
+    assert alone == grpc.StatusCode.FAILED_PRECONDITION
     assert set(answered.values()) <= {grpc.StatusCode.OK, INVALID}, answered
 
 
